@@ -1,9 +1,8 @@
 // Package config reads benchwatch.yml.
 //
-// Every key is declared once, in the keys method of its section: its name,
-// type, default, check and documentation, and whether a reload applies it. The
-// decoder, Default, NeedRestart and Keys read these declarations, and
-// docs/configuration.md is generated from Keys.
+// Every key is declared once, in the keys method of its section: its name, type, default, check and
+// documentation, and whether a reload applies it. The decoder, Default, NeedRestart and Keys read
+// these declarations, and docs/configuration.md is generated from Keys.
 package config
 
 import (
@@ -35,7 +34,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/topology"
 )
 
-// Config is benchwatch.yml. The keys methods of this type and of its sections
+// Config is the content of benchwatch.yml. The keys methods of this type and of its sections
 // document the fields.
 type Config struct {
 	DataDir          string
@@ -53,11 +52,11 @@ type Config struct {
 	WebhookTokenFile string
 
 	described []*tool.Tool // made from Tools
-	files     []string     // that keys of the file name
+	files     []string     // named by keys of the file
 }
 
-// UnreadableFiles reads all files that keys name and returns what is wrong with them, each
-// with its key. A key is included by its declaration.
+// UnreadableFiles reads all files that keys name and returns an error with the key for each one
+// that fails. The declaration of a key includes it here.
 func (c *Config) UnreadableFiles() []error {
 	_, errs := together(len(c.files), func(i int) ([]byte, error) { return secret.ReadFile(c.files[i]) })
 	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
@@ -118,8 +117,7 @@ func (c *Config) keys() []key {
 	}
 }
 
-// checkLogs needs the described tools and the targets, so it is a check of the
-// whole list.
+// checkLogs checks the whole list, since it needs the described tools and the targets.
 func (c *Config) checkLogs() error {
 	if c.checkTools() != nil {
 		return nil // reported with its own key
@@ -137,7 +135,7 @@ func (c *Config) checkLogs() error {
 	return nil
 }
 
-// checkProxies needs the targets, so it is a check of the whole list.
+// checkProxies checks the whole list, since it needs the targets.
 func (c *Config) checkProxies() error {
 	for i, p := range c.Proxies {
 		if !c.hasCluster(p.Behind) {
@@ -186,8 +184,8 @@ func (c *Config) checkTargets() error {
 	return nil
 }
 
-// checkEngine returns what the engine finds wrong with the target, such as an
-// unknown option. It reads no files and does not connect.
+// checkEngine returns what the engine rejects about the target, such as an unknown option. It reads
+// no files and does not connect.
 func (t *Target) checkEngine() error {
 	target := t.plain()
 	if t.PasswordFile != "" || t.PasswordEnv != "" {
@@ -230,7 +228,7 @@ func (r *Runs) keys() []key {
 	}
 }
 
-// Log is a set of log files that a tool writes by itself.
+// Log is a set of log files that a tool writes without benchwatch.
 type Log struct {
 	Path      string
 	Tool      string
@@ -270,7 +268,7 @@ func (l *Log) keys() []key {
 	}
 }
 
-// selection is the servers of the runs in the files; nil: not configured.
+// selection returns the servers of the runs in the files; nil: not configured.
 func (l *Log) selection() *rundir.Selection {
 	var clusters []string
 	if l.Cluster != "" {
@@ -316,7 +314,7 @@ type Target struct {
 	TLS          *TLS // nil: no TLS
 	Options      map[string]string
 
-	// password is that of a target which is in no file.
+	// password is the target's password if it is not in a file.
 	password engine.Secret
 }
 
@@ -367,7 +365,7 @@ func (t *Target) keys() []key {
 	}
 }
 
-// TLS is how to connect to a target.
+// TLS configures the TLS connection to a target.
 type TLS struct{ commoncfg.TLSConfig }
 
 func (t *TLS) keys() []key {
@@ -387,8 +385,8 @@ func (t *TLS) keys() []key {
 	}
 }
 
-// load returns the settings with the certificates read from files. Those of the client are
-// read again for each connection, so that new ones count at once.
+// load returns the settings with certificates read from files. The client's certificate is read
+// again for each connection, so that a new one is used at once.
 func (t *TLS) load() (*tls.Config, error) {
 	settings, err := t.read()
 	if err != nil || t.CertFile == "" && t.KeyFile == "" {
@@ -399,7 +397,7 @@ func (t *TLS) load() (*tls.Config, error) {
 		if now, err := t.read(); err == nil {
 			return now.GetClientCertificate(request)
 		}
-		return first(request) // a pipe can be read once
+		return first(request) // a pipe can be read only once
 	}
 	return settings, nil
 }
@@ -448,7 +446,7 @@ func (t *Tool) keys() []key {
 	}
 }
 
-// Grafana is the Grafana that gets markers.
+// Grafana is the Grafana that receives markers.
 type Grafana struct {
 	URL       string
 	TokenFile string
@@ -480,7 +478,7 @@ func (g *Grafana) keys() []key {
 	}
 }
 
-// Prometheus is the Prometheus that has the recorded series.
+// Prometheus is the Prometheus that stores the series.
 type Prometheus struct {
 	URL string
 }
@@ -554,7 +552,7 @@ func ParseAge(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// OpenArchive returns the archive, which needs an address. It connects to nothing.
+// OpenArchive returns the archive, whose address must be set. It does not connect.
 func (c *Config) OpenArchive() (*archive.Archive, error) {
 	return archive.Open(archive.Options{
 		URL: c.Archive.URL, CredentialsFile: c.Archive.CredentialsFile, OmitOutput: !c.Archive.Output, Plain: c.Archive.Compression == "none",
@@ -569,9 +567,9 @@ func required(value, expected string) error {
 	return nil
 }
 
-// CheckAddress reports what is wrong with the address of a server. It refuses user
-// information: it would be shown and logged, and nothing uses it. The path of a socket
-// can have an @. An error does not repeat the address.
+// CheckAddress reports what is wrong with the address of a server. It refuses user information,
+// which would be shown and logged but never used. The path of a socket can contain an @. The error
+// does not repeat the address.
 func CheckAddress(address string) error {
 	if strings.Contains(address, "@") && !strings.HasPrefix(address, "/") {
 		return errors.New("contains a user or password; these have their own keys, user and password_file")
@@ -589,7 +587,7 @@ func CheckAddress(address string) error {
 	return checkPort(port)
 }
 
-// withoutPort reports whether an address is a host alone.
+// withoutPort reports whether an address is only a host.
 func withoutPort(address string) bool {
 	host := strings.TrimSuffix(strings.TrimPrefix(address, "["), "]")
 	return address != "" && !strings.HasPrefix(address, "/") && (!strings.Contains(address, ":") || net.ParseIP(host) != nil)
@@ -609,8 +607,8 @@ func atLeast[T int | time.Duration](value, least T) error {
 	return nil
 }
 
-// CheckURL reports what is wrong with the address of a Grafana or a Prometheus; an empty
-// one is none.
+// CheckURL reports what is wrong with the address of a Grafana or a Prometheus. An empty address is
+// valid.
 func CheckURL(s string) error {
 	if s == "" {
 		return nil
@@ -631,7 +629,7 @@ func unknownEngine(name string) error {
 	return fmt.Errorf("unknown engine %q: expected one of %s", name, strings.Join(engines.Names(), ", "))
 }
 
-// Default returns the configuration without a file.
+// Default returns the configuration used without a file.
 func Default() *Config {
 	c := &Config{DataDir: rundir.DefaultDataDir()}
 	setDefaults(c)
@@ -639,9 +637,9 @@ func Default() *Config {
 	return c
 }
 
-// Load reads and checks a file. Relative paths in it are relative to it. The
-// error is an *Error for a mistake in the file and wraps the error of the file
-// system, such as fs.ErrNotExist, if the file can't be read.
+// Load reads and checks a file. Relative paths in it are relative to the file. A mistake in the
+// file gives an *Error. If the file can't be read, the error wraps the file system's error, such as
+// fs.ErrNotExist.
 func Load(path string) (*Config, error) {
 	data, err := secret.ReadFile(path)
 	if err != nil {
@@ -657,7 +655,7 @@ func Load(path string) (*Config, error) {
 // Key is a key of benchwatch.yml, for its documentation.
 type Key struct {
 	Path    string // such as targets[].tls.ca_file
-	Kind    string // what its value is, such as "a path"
+	Kind    string // kind of its value, such as "a path"
 	Default string // Markdown; empty: none
 	Doc     string // Markdown, without a period at its end
 	Restart bool   // a change needs a restart of the agent
@@ -685,8 +683,7 @@ func keysBelow(s section, path string) []Key {
 	return all
 }
 
-// NeedRestart returns the keys whose change from c to next needs a restart of
-// the agent.
+// NeedRestart returns the keys whose change from c to next needs a restart of the agent.
 func (c *Config) NeedRestart(next *Config) []string {
 	var names []string
 	after := next.keys()
@@ -698,9 +695,8 @@ func (c *Config) NeedRestart(next *Config) []string {
 	return names
 }
 
-// EngineTargets returns the targets for the sampler, with their passwords and
-// certificates read from files. It logs targets whose files can't be read and
-// leaves them out.
+// EngineTargets returns the targets for the sampler, with passwords and certificates read from
+// files. It logs and leaves out targets whose files can't be read.
 func (c *Config) EngineTargets(log *slog.Logger) []engine.Target {
 	prepared, errs := together(len(c.Targets), func(i int) (engine.Target, error) { return c.Targets[i].prepare() })
 	var targets []engine.Target
@@ -714,7 +710,8 @@ func (c *Config) EngineTargets(log *slog.Logger) []engine.Target {
 	return targets
 }
 
-// together calls f for 0 to n-1 at the same time: files that hang cost the time of one.
+// together calls f for 0 to n-1 concurrently, so that several files that hang take only as long as
+// one.
 func together[T any](n int, f func(i int) (T, error)) ([]T, []error) {
 	values, errs := make([]T, n), make([]error, n)
 	var all sync.WaitGroup
@@ -725,8 +722,7 @@ func together[T any](n int, f func(i int) (T, error)) ([]T, []error) {
 	return values, errs
 }
 
-// Topology returns the targets, which are those of EngineTargets or a part of
-// them, and the proxies.
+// Topology returns the given targets, all or some of EngineTargets, with the proxies and machines.
 func (c *Config) Topology(targets []engine.Target) *topology.Topology {
 	servers := &topology.Topology{Targets: targets, Engine: engines.ByName}
 	for _, m := range c.machines() {
@@ -738,8 +734,7 @@ func (c *Config) Topology(targets []engine.Target) *topology.Topology {
 	return servers
 }
 
-// Servers returns all targets without their secrets, for what does not connect to
-// them.
+// Servers returns all targets without their secrets, for callers that do not connect.
 func (c *Config) Servers() []engine.Target {
 	targets := make([]engine.Target, len(c.Targets))
 	for i := range c.Targets {
@@ -748,7 +743,7 @@ func (c *Config) Servers() []engine.Target {
 	return targets
 }
 
-// plain returns the target without its secrets, its address with a port.
+// plain returns the target without its secrets, with a port in its address.
 func (t *Target) plain() engine.Target {
 	address := t.Address
 	if e := engines.ByName(t.Engine); e != nil && e.DefaultPort != "" && withoutPort(address) {

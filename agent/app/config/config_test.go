@@ -17,8 +17,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Each bad file is named after its mistake; its first line is a comment with
-// the message that a user must see.
+// Each bad file is named after its mistake. Its first line is a comment with the message that the
+// user must see.
 func TestBadFiles(t *testing.T) {
 	files, err := filepath.Glob("testdata/bad/*.yml")
 	if err != nil || len(files) == 0 {
@@ -123,7 +123,7 @@ func TestMissingFile(t *testing.T) {
 	}
 }
 
-// Aliases of aliases must not make a small file a large one.
+// Aliases of aliases must not turn a small file into a large one.
 func TestAliasesAreBounded(t *testing.T) {
 	text := "logs:\n- labels: &a0 {x: y}\n  path: /a\n"
 	for i := range 9 {
@@ -147,7 +147,7 @@ func TestNeedRestart(t *testing.T) {
 	}
 }
 
-// Every field has a key, a key has a documentation.
+// Every field has a key, and every key has documentation.
 func TestKeys(t *testing.T) {
 	seen := map[string]bool{}
 	for _, k := range Keys() {
@@ -172,7 +172,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// Any file is read or refused with a line that it has.
+// Any file is either read, or refused with one of its lines.
 func FuzzDecode(f *testing.F) {
 	files, err := filepath.Glob("testdata/bad/*.yml")
 	if err != nil {
@@ -204,7 +204,7 @@ func ExampleLoad() {
 	// testdata/bad/unknown_engine.yml:5: targets[0].engine: unknown engine "oracle": expected one of mysql, mongodb, atlas
 }
 
-// The example in the documentation is one that works.
+// The example in the documentation works.
 func TestDocumentedExample(t *testing.T) {
 	doc, err := os.ReadFile("../../../docs/configuration.md")
 	if err != nil {
@@ -216,7 +216,7 @@ func TestDocumentedExample(t *testing.T) {
 		t.Fatal("no example found")
 	}
 	path := filepath.Join(t.TempDir(), "benchwatch.yml")
-	example = regexp.MustCompile(`(\w+_file): \S+?([,}\n])`).ReplaceAllString(example, "$1: "+path+"$2") // a file that exists
+	example = regexp.MustCompile(`(\w+_file): \S+?([,}\n])`).ReplaceAllString(example, "$1: "+path+"$2") // an existing file
 	if err := os.WriteFile(path, []byte(example), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ import (
 type Error struct {
 	File string
 	Line int // from 1
-	// Key is its path, such as targets[0].address; empty if the file is no YAML.
+	// Key is the path of the key, such as targets[0].address; empty if the file is not YAML.
 	Key     string
 	Problem string
 }
@@ -35,19 +35,18 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s:%d: %s: %s", e.File, e.Line, e.Key, e.Problem)
 }
 
-// Unwrap returns the problem alone.
+// Unwrap returns only the problem.
 func (e *Error) Unwrap() error { return errors.New(e.Problem) }
 
-// key is one key of a section: everything that is known about it. The decoder,
-// the defaults, the reload and the documentation read these declarations.
+// key declares one key of a section completely. The decoder, the defaults, the reload and the
+// documentation read these declarations.
 type key struct {
 	name string
 	to   value
 	doc  string // Markdown, without a period at its end
-	// initial is the default as YAML. A default that is computed is set by
-	// Default and described in initialDoc.
+	// initial is the default as YAML. Default sets a computed default, and initialDoc describes it.
 	initial, initialDoc string
-	// check returns what is wrong with the value, also if the key is missing.
+	// check returns what is wrong with the value, even if the key is missing.
 	check   func() error
 	restart bool // a change needs a restart of the agent
 }
@@ -55,14 +54,14 @@ type key struct {
 // section is a set of keys.
 type section interface{ keys() []key }
 
-// value is where the value of a key goes.
+// value is the destination of a key's value.
 type value interface {
 	// kind completes "expected …".
 	kind() string
 	decode(d *decoder, n *yaml.Node, path string) error
 }
 
-// elementError is an error of a check at a key below the checked one.
+// elementError is the error of a check for a key below the checked one.
 type elementError struct {
 	path string // such as [1].name
 	error
@@ -71,15 +70,15 @@ type elementError struct {
 // decoder reads one file.
 type decoder struct {
 	file  string
-	dir   string // of the file; relative paths start there
-	lines int    // of the file, at least 1
-	// positions of what was read, by the path of its keys.
+	dir   string // folder of the file, where relative paths start
+	lines int    // number of lines, at least 1
+	// positions are the nodes read so far, by the path of their keys.
 	positions map[string]*yaml.Node
 	pairsRead int // merged ones included
 	files     []string
 }
 
-// maxPairs bounds the work that a small file can cause with aliases of aliases.
+// maxPairs limits the work that a small file can cause with aliases of aliases.
 const maxPairs = 100_000
 
 // decode reads a file into s. Errors are of type *Error.
@@ -140,7 +139,7 @@ func (d *decoder) syntax(err error) error {
 	if load.ContextMsg != "" {
 		problem += ", " + load.ContextMsg
 	}
-	// What is missing at the end of a file is reported after its last line.
+	// Something missing at the end of a file is reported after its last line.
 	return &Error{File: d.file, Line: min(max(load.Mark.Line, 1), d.lines), Problem: problem}
 }
 
@@ -148,7 +147,7 @@ func (d *decoder) problem(n *yaml.Node, path, format string, args ...any) error 
 	return &Error{File: d.file, Line: max(n.Line, 1), Key: path, Problem: secret.Text(fmt.Sprintf(format, args...))}
 }
 
-// expected is the error for a node of the wrong type.
+// expected returns the error for a node of the wrong type.
 func (d *decoder) expected(v value, n *yaml.Node, path string) error {
 	return d.problem(n, path, "expected %s, found %s", v.kind(), describe(n))
 }
@@ -175,17 +174,16 @@ func resolve(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// isNull reports whether a value is left out after its key, which is the same
-// as leaving out the key.
+// isNull reports whether the key has no value, which counts as if the key were missing.
 func isNull(n *yaml.Node) bool {
 	return n.IsZero() || n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null"
 }
 
-// pair is a key of a mapping and its value.
+// pair is a key of a mapping with its value.
 type pair struct{ key, value *yaml.Node }
 
-// pairs returns the keys of a mapping with those that << merges into it. Own
-// keys win over merged ones.
+// pairs returns the keys of a mapping, including those that << merges into it. Own keys win over
+// merged ones.
 func (d *decoder) pairs(n *yaml.Node, path string) ([]pair, error) {
 	var own []pair
 	var merged []*yaml.Node
@@ -280,8 +278,8 @@ func (d *decoder) section(s section, n *yaml.Node, path string) error {
 	return nil
 }
 
-// position returns the node of a key, or of the innermost one around it that
-// the file has.
+// position returns the node of a key or, if the file does not contain it, of the innermost
+// enclosing key.
 func (d *decoder) position(path string) *yaml.Node {
 	for path != "" {
 		if n, ok := d.positions[path]; ok {
@@ -301,7 +299,7 @@ func keyNames(keys []key) string {
 	return strings.Join(names, ", ")
 }
 
-// setDefaults gives every key of s its default.
+// setDefaults sets every key of s to its default.
 func setDefaults(s section) {
 	for _, k := range s.keys() {
 		switch sub := k.to.(type) {
@@ -315,12 +313,12 @@ func setDefaults(s section) {
 		}
 		n := &yaml.Node{Kind: yaml.ScalarNode, Value: k.initial}
 		if err := k.to.decode(&decoder{}, n, k.name); err != nil {
-			panic(err) // a wrong declaration
+			panic(err) // an error in the declaration
 		}
 	}
 }
 
-// scalar is a value that is written as one word or text.
+// scalar is a value that is written as a single word or text.
 type scalar[T comparable] struct {
 	to    *T
 	kinds string
@@ -364,15 +362,15 @@ func text(to *string) value {
 	}}
 }
 
-// errSecret is the error for a text that would be shown and logged.
+// errSecret is returned for a text that would be shown and logged.
 var errSecret = errors.New("contains a user or password; these have their own keys, password_file or token_file")
 
-// expression is a regular expression, which can look like a password.
+// expression is a regular expression, which may look like a password.
 func expression(to *string) value {
 	return scalar[string]{to, "a text", func(_ *decoder, n *yaml.Node) (string, error) { return n.Value, nil }}
 }
 
-// path is a file name; a relative one is relative to the configuration file.
+// path is the name of a file. A relative one is relative to the configuration file.
 func path(to *string) value {
 	return scalar[string]{to, "a path", func(d *decoder, n *yaml.Node) (string, error) {
 		if n.Value == "" || filepath.IsAbs(n.Value) {
@@ -382,14 +380,14 @@ func path(to *string) value {
 	}}
 }
 
-// errNoFile is the error for a file that can't be read whoever reads it.
+// errNoFile is returned for a file that no user can read.
 var errNoFile = errors.New("expected a file")
 
 // fileKind is the kind of keys that name files.
 const fileKind = "a file"
 
-// file is the path of a file that exists. Whether it can be read is seen when it is
-// needed: other commands than the agent read the same configuration as other users.
+// file is the path of an existing file. It is read only when needed, since other commands read the
+// same configuration as other users.
 func file(to *string) value {
 	whole := path(to).(scalar[string])
 	name := whole.parse
@@ -497,7 +495,7 @@ type sectionOf[T any] interface {
 	section
 }
 
-// subsection is a section that is always there.
+// subsection is a section that always exists.
 type subsection struct{ section }
 
 func (subsection) kind() string { return "a set of keys" }
@@ -506,7 +504,7 @@ func (v subsection) decode(d *decoder, n *yaml.Node, path string) error {
 	return d.section(v.section, n, path)
 }
 
-// shorthand is a section whose one key can be written alone, in place of all.
+// shorthand is a section with one key that can be written alone, in place of the section.
 type shorthand struct {
 	subsection
 	key string
@@ -523,7 +521,7 @@ func (v shorthand) decode(d *decoder, n *yaml.Node, path string) error {
 	return v.subsection.decode(d, only, path)
 }
 
-// optional is a section that is nil without its key.
+// optional is a section that is nil if its key is missing.
 type optional[T any, P sectionOf[T]] struct{ to **T }
 
 func (optional[T, P]) kind() string { return "a set of keys" }
@@ -559,8 +557,8 @@ func (v list[T, P]) decode(d *decoder, n *yaml.Node, path string) error {
 	return nil
 }
 
-// nested is a value with keys of its own. element returns a section with its
-// keys and what follows the path of the value before them.
+// nested is a value with its own keys. element returns a section with these keys, and the text
+// between the value's path and theirs.
 type nested interface {
 	element() (s section, suffix string)
 }

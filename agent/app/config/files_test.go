@@ -15,7 +15,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// around is what a section needs beside a key that names a file.
+// around contains what a section needs in addition to a key that names a file.
 var around = map[string]map[string]any{
 	"targets[]": {"name": "db1", "engine": "mysql", "address": "127.0.0.1:1", "user": "u"},
 	"peers[]":   {"url": "https://127.0.0.1:1"},
@@ -23,7 +23,7 @@ var around = map[string]map[string]any{
 	"archive":   {"url": "s3://bucket/prefix"},
 }
 
-// withFile is a configuration in which a key names a file.
+// withFile returns a configuration in which a key names a file.
 func withFile(t *testing.T, key, file string) string {
 	t.Helper()
 	parts := strings.Split(key, ".")
@@ -58,9 +58,9 @@ func withFile(t *testing.T, key, file string) string {
 	return path
 }
 
-// TestFilesThatHang: each key that names a file, also a new one, may name a FIFO without a
-// writer or an endless device. The configuration is ready within the two seconds in which
-// the agent must end, and the error has the line and the key.
+// TestFilesThatHang guards that any key that names a file, including future ones, may name a FIFO
+// without a writer or an endless device. The configuration is ready within the two seconds in which
+// the agent must end, and the error contains the line and the key.
 func TestFilesThatHang(t *testing.T) {
 	keys := 0
 	for _, k := range Keys() {
@@ -107,7 +107,7 @@ func TestFilesThatHang(t *testing.T) {
 					}
 				}
 				want := fmt.Sprintf("%s:%d: %s: read %s: ", path, line, strings.ReplaceAll(k.Path, "[]", "[0]"), file)
-				if file == "/dev/zero" { // named by other keys, too
+				if file == "/dev/zero" { // named by other keys as well
 					want = "read /dev/zero: it is longer than"
 				}
 				if !slices.ContainsFunc(errs, func(err error) bool { return strings.Contains(err.Error(), want) }) && !strings.HasPrefix(name, "cert") {
@@ -121,8 +121,8 @@ func TestFilesThatHang(t *testing.T) {
 	}
 }
 
-// TestFileFromPipe: a FIFO that delivers in time, as of a process substitution, is as good
-// as a file, for each reader.
+// TestFileFromPipe guards that a FIFO that delivers in time, as from a process substitution, works
+// like a file for every reader.
 func TestFileFromPipe(t *testing.T) {
 	file := fifo(t)
 	c, err := Load(withFile(t, "targets[].password_file", file))
@@ -150,7 +150,8 @@ func fifo(t *testing.T) string {
 	return file
 }
 
-// TestNotUTF8: a file as Windows' editors save it is refused, not half understood.
+// TestNotUTF8 guards that a file in the encoding of Windows editors is refused instead of being
+// misread.
 func TestNotUTF8(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "benchwatch.yml")
 	for _, text := range []string{"\xff\xfed\x00a\x00t\x00a\x00", "\xfe\xff\x00d\x00a", "data_dir: \xe4"} {

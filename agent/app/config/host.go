@@ -13,7 +13,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/topology"
 )
 
-// Host is a machine to sample that is none of a target.
+// Host is a machine to sample that does not belong to a target.
 type Host struct {
 	Name         string
 	NodeExporter string
@@ -53,7 +53,7 @@ func (h *Host) keys() []key {
 	}
 }
 
-// checkHosts needs the targets, so it is a check of the whole list.
+// checkHosts checks the whole list, since it needs the targets.
 func (c *Config) checkHosts() error {
 	for i, h := range c.Hosts {
 		used := slices.ContainsFunc(c.Hosts[:i], func(o Host) bool { return o.Name == h.Name }) ||
@@ -68,14 +68,14 @@ func (c *Config) checkHosts() error {
 	return nil
 }
 
-// machine is a machine with where it is sampled.
+// machine is a machine and how to sample it.
 type machine struct {
 	topology.Host
 	engine, url string
 }
 
-// machines returns the machines that are sampled: those of the targets, one for all
-// targets with the same node_exporter, then the others, then the agent's own.
+// machines returns the machines to sample: first the machines of the targets, one for all targets
+// with the same node_exporter, then the other machines, then the agent's own.
 func (c *Config) machines() []machine {
 	var all []machine
 	for _, t := range c.Targets {
@@ -100,7 +100,7 @@ func (c *Config) machines() []machine {
 	return append(all, own)
 }
 
-// HostTargets returns the machines for a sampler, which host.Open opens.
+// HostTargets returns the machines for a sampler. host.Open opens them.
 func (c *Config) HostTargets() []engine.Target {
 	var targets []engine.Target
 	for _, m := range c.machines() {

@@ -16,9 +16,9 @@ import (
 // ErrNoLogin is wrapped by the errors of AddLogin.
 var ErrNoLogin = errors.New("the servers of this command can't be sampled")
 
-// AddLogin adds the servers that a tool connects to as targets, sampled with the tool's
-// own login, and returns their names. The password stays in memory. Several servers are
-// a cluster. A server that is a target already stays as it is.
+// AddLogin adds the servers to which a tool connects as targets, sampled with the tool's own login,
+// and returns their names. The password stays in memory. Several servers form a cluster. Existing
+// targets stay unchanged. Its errors wrap ErrNoLogin.
 func (c *Config) AddLogin(d *tool.Description, place tool.Place, password string) ([]string, error) {
 	e := engines.ByName(d.Engine)
 	switch {
@@ -58,8 +58,8 @@ func (c *Config) AddLogin(d *tool.Description, place tool.Place, password string
 	return names, nil
 }
 
-// freeName returns an address as a short name that no target has: the host, with the
-// port if that is not the usual one.
+// freeName derives an unused target name from an address: the host, followed by the port if it is
+// not the usual one.
 func (c *Config) freeName(address, usualPort string) string {
 	name := address
 	if host, port, err := net.SplitHostPort(address); err == nil && port == usualPort {
@@ -74,20 +74,19 @@ func (c *Config) freeName(address, usualPort string) string {
 	return name
 }
 
-// isLocal reports whether an address is the same on each machine, but means another
-// server on each.
+// isLocal reports whether an address means a different server on each machine.
 func isLocal(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	ip := net.ParseIP(host)
 	return err != nil || host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// sockets are where the client library of MySQL connects to for localhost: each
-// distribution has its own.
+// sockets are where MySQL's client library connects for localhost. Each distribution has its own
+// path.
 var sockets = []string{"/run/mysqld/mysqld.sock", "/var/lib/mysql/mysql.sock", "/tmp/mysql.sock"}
 
-// localSocket returns the socket that tools use for localhost at the usual port; empty
-// if there is none, or for another address.
+// localSocket returns the socket that tools use for localhost at the usual port; empty if there is
+// no such socket or the address is a different one.
 func localSocket(address string) string {
 	if address != "localhost:3306" {
 		return ""

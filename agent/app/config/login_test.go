@@ -7,8 +7,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 )
 
-// TestAddLogin guards that the servers of a tool become targets once, that several are
-// a cluster, and that their password reaches the engine and no text.
+// TestAddLogin guards that the servers of a tool become targets once, that several form a cluster,
+// and that the password reaches the engine but no text.
 func TestAddLogin(t *testing.T) {
 	c := Default()
 	c.Targets = []Target{{Name: "own", Engine: "mysql", Address: "db1", User: "monitor"}}
@@ -30,7 +30,7 @@ func TestAddLogin(t *testing.T) {
 	}
 }
 
-// TestDefaultPort guards that an address without a port gets the engine's.
+// TestDefaultPort guards that an address without a port gets the engine's port.
 func TestDefaultPort(t *testing.T) {
 	for address, want := range map[string]string{
 		"db1": "db1:27017", "db1:1": "db1:1", "::1": "[::1]:27017", "[::1]": "[::1]:27017",

@@ -19,7 +19,7 @@ type Peer struct {
 	User         string
 	PasswordFile string
 	PasswordEnv  string
-	TLS          *TLS // nil: the certificates of the system
+	TLS          *TLS // nil: the system's certificates
 	Output       bool
 	Metrics      bool
 	MaxAge       string
@@ -68,7 +68,7 @@ func (p *Peer) keys() []key {
 	}
 }
 
-// name is the label of the peer's metrics: its address, without the scheme.
+// name returns the label of the peer's metrics: its address without the scheme.
 func (p *Peer) name() string {
 	u, err := url.Parse(p.URL)
 	if err != nil {
@@ -86,8 +86,8 @@ func (c *Config) checkPeers() error {
 	return nil
 }
 
-// PeerConfigs returns the peers, with their certificates read from files. It logs those
-// whose files can't be read and leaves them out.
+// PeerConfigs returns the peers, with certificates read from files. It logs and leaves out peers
+// whose files can't be read.
 func (c *Config) PeerConfigs(log *slog.Logger) []peer.Config {
 	prepared, errs := together(len(c.Peers), func(i int) (peer.Config, error) { return c.Peers[i].prepare() })
 	var all []peer.Config
@@ -101,7 +101,7 @@ func (c *Config) PeerConfigs(log *slog.Logger) []peer.Config {
 	return all
 }
 
-// identity is the text of all keys.
+// identity returns the text of all keys.
 func (p *Peer) identity() string {
 	keys, settings := *p, TLS{}
 	if keys.TLS = nil; p.TLS != nil {

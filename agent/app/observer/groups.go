@@ -11,8 +11,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// followGroups combines the generators' runs of each group that has not ended, unless
-// another process does.
+// followGroups combines the generators' runs of each open group, unless another process does.
 func (o *Observer) followGroups(ctx context.Context) {
 	var followers sync.WaitGroup
 	defer followers.Wait()
@@ -57,34 +56,33 @@ func (o *Observer) followGroups(ctx context.Context) {
 }
 
 const (
-	// patience is how long an agent with peers waits for more generators of a group until
-	// it combines those that it has.
+	// patience is how long an agent with peers waits for more generators of a group before it
+	// combines the available ones.
 	patience = 10 * time.Second
-	// courtesy is how long it waits for a peer that has the first generator to combine the
-	// group.
+	// courtesy is how long it waits for a peer that has the first generator to combine the group.
 	courtesy = 5 * time.Second
-	// lateFor is how long after its end a group is still combined, when this agent was
-	// away meanwhile.
+	// lateFor is how long after its end a group is still combined, in case this agent was away
+	// meanwhile.
 	lateFor = 24 * time.Hour
 )
 
-// openGroups returns the groups to combine: those that have not ended, and those without
-// a run of which this agent has generators that have not. Only one agent should make the
-// run of a group, so that its numbers count once:
+// openGroups returns the groups to combine: groups that have not ended, and groups without a run of
+// their own if this agent has generators that have not ended. Only one agent should create the run
+// of a group, so that its numbers count once:
 //
-//   - of the generators it must have more than half. An agent with peers gathers them,
-//     and is content with fewer after a while.
-//   - an agent that only mirrors the first generator waits whether the one that records
-//     it combines the group. It then mirrors that.
+//   - It needs more than half of the generators. An agent with peers gathers them, and accepts
+//     fewer after a while.
+//   - An agent that only mirrors the first generator waits whether the agent that records it
+//     combines the group, and then mirrors the group.
 //
 // first is when each group was first seen.
 func (o *Observer) openGroups(first map[string]time.Time, now time.Time) []string {
 	type known struct {
-		meta    *rundir.Meta // of one of the generators
+		meta    *rundir.Meta // facts of one of the generators
 		runs    int
 		open    bool
-		late    bool // a generator was mirrored after it had ended
-		foreign bool // the first generator is a peer's
+		late    bool // a generator had ended before it was mirrored
+		foreign bool // the first generator belongs to a peer
 	}
 	groups := map[string]*known{}
 	snaps := o.Snapshots()

@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	// ReadTime is how long a server of Handler may wait for a request with its
-	// body: http.Server.ReadTimeout.
+	// ReadTime limits how long a server of Handler waits for a request including its body:
+	// http.Server.ReadTimeout.
 	ReadTime = 15 * time.Second
 	// scrapeWriteTime is how long a scraper may take to read the metrics.
 	scrapeWriteTime = 10 * time.Second
-	// maxScrapes is how many scrapes are answered at once.
+	// maxScrapes is the number of scrapes answered at once.
 	maxScrapes = 10
 )
 
-// Handler serves metrics, health and the live page, and accepts alerts from an
-// Alertmanager, and markers, with the token. Nothing else changes anything.
+// Handler serves metrics, health and the live page. With the token it accepts alerts from an
+// Alertmanager, and markers. All other requests are read-only.
 func (o *Observer) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", withWriteTime(scrapeWriteTime, promhttp.InstrumentMetricHandler(o.registry, promhttp.HandlerFor(o.registry, promhttp.HandlerOpts{
@@ -28,8 +28,8 @@ func (o *Observer) Handler() http.Handler {
 		ErrorHandling:       promhttp.ContinueOnError,
 		MaxRequestsInFlight: maxScrapes,
 		EnableOpenMetrics:   true,
-		// gzip would take as long as everything else, each second, on the machine
-		// that produces the load, and save about 30 kB/s.
+		// gzip would take as long as everything else, every second, on the machine that produces
+		// the load, to save about 30 kB/s.
 		DisableCompression: true,
 	}))))
 	ok := func(text string) http.HandlerFunc {
@@ -43,9 +43,9 @@ func (o *Observer) Handler() http.Handler {
 	return withoutWaiting(mux)
 }
 
-// withoutWaiting answers without waiting for a request's body, which net/http
-// otherwise reads before it sends the header of the answer, inside the handler. So
-// the connection of a request with a body ends with the answer.
+// withoutWaiting answers without waiting for a request's body, which net/http would otherwise read
+// in the handler before it sends the header of the answer. The connection of a request with a body
+// is therefore closed after the answer.
 func withoutWaiting(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength != 0 {
@@ -55,10 +55,10 @@ func withoutWaiting(next http.Handler) http.Handler {
 	})
 }
 
-// withWriteTime gives the client a limited time to read the answer.
+// withWriteTime limits the time for the client to read the answer.
 func withWriteTime(limit time.Duration, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(limit)) // not every writer can
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(limit)) // not supported by every writer
 		next.ServeHTTP(w, r)
 	})
 }

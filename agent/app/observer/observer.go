@@ -1,6 +1,5 @@
-// Package observer wires the parts together that an agent, and a `benchwatch run`
-// without one, consists of: it follows runs, samples servers, delivers markers
-// and serves all of it over HTTP.
+// Package observer connects the parts of an agent, or of a `benchwatch run` without one: it follows
+// runs, samples servers, delivers markers and serves all of it over HTTP.
 package observer
 
 import (
@@ -39,22 +38,21 @@ import (
 // Options of an Observer.
 type Options struct {
 	Config *config.Config
-	// Only names the runs to observe; then log files are not followed. Empty
-	// means all.
+	// Only names the runs to observe; log files are then not followed. Empty: all runs.
 	Only   []string
 	Logger *slog.Logger
-	// Source gives the samples of the targets; nil: a sampler that asks them.
+	// Source provides the samples of the targets; nil: a sampler that asks them.
 	Source Source
-	// Clock is the one of the samples; nil: this machine's. Host is what the machine
-	// did; nil: as the system reports it. They belong to Source.
+	// Clock is the clock of the samples; nil: this machine's. Host returns what the machine did;
+	// nil: as the system reports it. Both belong to Source.
 	Clock *clock.Clock
 	Host  func(time.Time) *host.Sample
-	// Authenticated reports whether all who reach the Handler have shown a password or a
-	// certificate; nil: they have not. Without it the tools' output is not served.
+	// Authenticated reports whether every client of the Handler has presented a password or a
+	// certificate; nil: no. Without it the tools' output is not served.
 	Authenticated func() bool
 }
 
-// Source is what an Observer needs of an engine.Sampler.
+// Source is the part of engine.Sampler that an Observer needs.
 type Source interface {
 	Run(context.Context) error
 	Subscribe(buffer int) (<-chan engine.Frame, func())
@@ -67,15 +65,15 @@ type Source interface {
 	Update([]engine.Target)
 }
 
-// Observer owns the parts, and their goroutines while Run runs. mu guards the
-// configuration and what is made of it, which Reload replaces.
+// Observer owns the parts, and their goroutines while Run is running. mu guards the configuration
+// and everything derived from it, which Reload replaces.
 type Observer struct {
 	log      *slog.Logger
 	dataDir  string
 	only     []string
 	watcher  *live.Watcher
 	sampler  Source
-	hosts    *engine.Sampler // nil: the Source has the machine's samples
+	hosts    *engine.Sampler // nil: Source has the machine's samples
 	markers  *marker.Deliverer
 	alerts   *alert.Receiver
 	page     *web.Page
@@ -87,13 +85,12 @@ type Observer struct {
 	mu       sync.Mutex
 	config   *config.Config
 	topology *topology.Topology
-	grafana  *marker.Grafana // nil: none is configured
-	// hostsSampled: the machines are sampled, since a run is followed.
+	grafana  *marker.Grafana // nil: not configured
+	// hostsSampled: the machines are being sampled, since a run is followed.
 	hostsSampled bool
 }
 
-// New returns an Observer that does nothing until Run. The error is for a Grafana
-// address that can't be used.
+// New returns an Observer that does nothing before Run. It fails if Grafana's address is invalid.
 func New(opts Options) (*Observer, error) {
 	o := &Observer{log: opts.Logger, dataDir: opts.Config.DataDir, only: opts.Only, config: opts.Config}
 	open := func(t engine.Target) (engine.Prober, error) { return config.Open(t, opts.Logger) }
@@ -224,7 +221,7 @@ func (o *Observer) Run(ctx context.Context) error {
 	return nil
 }
 
-// readSettings has the settings of servers and machines read at the next tick.
+// readSettings requests the settings of servers and machines for the next tick.
 func (o *Observer) readSettings() {
 	o.sampler.ReadSettings()
 	if o.hosts != nil {
@@ -232,7 +229,7 @@ func (o *Observer) readSettings() {
 	}
 }
 
-// sampleHosts has the machines sampled while a run is followed, and only then.
+// sampleHosts samples the machines only while a run is followed.
 func (o *Observer) sampleHosts() {
 	if o.hosts == nil {
 		return
@@ -252,9 +249,8 @@ func (o *Observer) sampleHosts() {
 	}
 }
 
-// Reload applies every key of a new configuration, which the caller must not
-// change afterwards. If a key has changed that
-// needs a restart, it applies none and the error names the key.
+// Reload applies every key of a new configuration, which the caller must not change afterwards. If
+// the change of a key needs a restart, it applies nothing and the error names the key.
 func (o *Observer) Reload(c *config.Config) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -284,7 +280,7 @@ func (o *Observer) Reload(c *config.Config) error {
 	return nil
 }
 
-// archive returns the one of the present configuration, nil if nothing is uploaded.
+// archive returns the archive of the current configuration, nil if nothing is uploaded.
 func (o *Observer) archive() (*archive.Archive, error) {
 	c := o.current()
 	if c.Archive.URL == "" || !c.Archive.Upload {
@@ -293,7 +289,7 @@ func (o *Observer) archive() (*archive.Archive, error) {
 	return c.OpenArchive()
 }
 
-// busy reports whether a run is in progress, its drain included.
+// busy reports whether a run is in progress or draining.
 func (o *Observer) busy() bool {
 	return slices.ContainsFunc(o.watcher.Snapshots(), func(s ingest.Snapshot) bool { return s.Phase != ingest.Over })
 }
@@ -304,10 +300,10 @@ func (o *Observer) Snapshots() []ingest.Snapshot { return o.watcher.Snapshots() 
 // GiveUpDrain closes the ended runs without waiting longer for replicas.
 func (o *Observer) GiveUpDrain() { o.watcher.GiveUpDrain() }
 
-// PendingMarkers is how many markers have not been delivered yet.
+// PendingMarkers returns the number of markers that have not been delivered.
 func (o *Observer) PendingMarkers() int { return o.markers.Stats().Queued }
 
-// newGrafana is nil if no Grafana is configured.
+// newGrafana returns nil if no Grafana is configured.
 func newGrafana(c *config.Config) (*marker.Grafana, error) {
 	if c.Grafana.URL == "" {
 		return nil, nil
@@ -319,15 +315,15 @@ func newGrafana(c *config.Config) (*marker.Grafana, error) {
 	return g, nil
 }
 
-// current is the present configuration. Nothing changes it; Reload replaces it.
+// current returns the current configuration. It never changes; Reload replaces it.
 func (o *Observer) current() *config.Config {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.config
 }
 
-// tokenFile is the file with the token that alerts and markers over HTTP need;
-// empty: none are accepted.
+// tokenFile returns the file with the token required for alerts and markers over HTTP; empty: none
+// are accepted.
 func (o *Observer) tokenFile() string { return o.current().WebhookTokenFile }
 
 func (o *Observer) health() web.Health {
@@ -370,8 +366,8 @@ func (o *Observer) logs() []live.Log {
 	return logs
 }
 
-// sink passes what happens to the runs on to the markers, which take its Began and
-// Settled, to the alerts, which take Identified, and to the page.
+// sink forwards events of runs: Began and Settled to the markers, Identified to the alerts, and
+// everything to the page.
 type sink struct {
 	*marker.Deliverer
 	*alert.Receiver

@@ -101,7 +101,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// annotations is a Grafana that accepts everything and then finds what it has.
+// annotations is a Grafana that accepts every annotation and returns those that it has.
 func annotations(t *testing.T) (url string, all func() []map[string]any) {
 	t.Helper()
 	var mu sync.Mutex
@@ -143,8 +143,8 @@ func annotations(t *testing.T) (url string, all func() []map[string]any) {
 	}
 }
 
-// TestRegionOfARun guards that each run gets one region, open while it lasts and
-// closed with its outcome, and that a reload brings it to another Grafana.
+// TestRegionOfARun guards that each run has one region, open while it lasts and closed with its
+// outcome, and that a reload moves it to another Grafana.
 func TestRegionOfARun(t *testing.T) {
 	c := testConfig(t)
 	b, _ := start(t, c)
@@ -199,7 +199,7 @@ func TestReload(t *testing.T) {
 		_, body := get("/metrics")
 		return strings.Contains(body, `benchwatch_db_up{cluster="",engine="mysql",role="",target="db"} 0`)
 	})
-	withLog := next // the observer owns what it was given
+	withLog := next // the observer owns the configuration it was given
 	withLog.Logs = []config.Log{{Path: "/var/log/bench/*.log", Tool: "sysbench"}}
 	if err := b.Reload(&withLog); err != nil {
 		t.Fatal(err)
@@ -214,8 +214,8 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// TestReloadAppliesOrRefusesEveryKey guards that no key of the configuration
-// keeps its old value silently. A new key belongs into one of the lists.
+// TestReloadAppliesOrRefusesEveryKey guards that no key silently keeps its old value. A new key has
+// to be added to one of the lists.
 func TestReloadAppliesOrRefusesEveryKey(t *testing.T) {
 	c := testConfig(t)
 	b, _ := start(t, c)

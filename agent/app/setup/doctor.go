@@ -28,7 +28,7 @@ import (
 	"github.com/benchwatch/benchwatch/prometheus"
 )
 
-// Level is what a check came to.
+// Level is the result of a check.
 type Level string
 
 const (
@@ -38,19 +38,19 @@ const (
 	Skipped Level = "skipped"
 )
 
-// Check is one thing that was looked at.
+// Check is one thing that was checked.
 type Check struct {
 	Name  string `json:"name"`
 	Level Level  `json:"level"`
 	Text  string `json:"text"`
-	// Hint is what to do about it.
+	// Hint is a remedy.
 	Hint string `json:"hint,omitempty"`
 }
 
-// Diagnosis is all checks of a set-up.
+// Diagnosis contains all checks of a set-up.
 type Diagnosis struct {
 	Checks []Check `json:"checks"`
-	// Failed and Warnings count them.
+	// Failed and Warnings are the numbers of such checks.
 	Failed   int `json:"failed"`
 	Warnings int `json:"warnings"`
 }
@@ -70,7 +70,7 @@ func (d *doctor) add(part string, level Level, name, text, hint string) {
 	d.found[part] = append(d.found[part], Check{name, level, text, hint})
 }
 
-// Diagnose checks what belongs to a configuration, all parts at the same time.
+// Diagnose checks everything that belongs to a configuration, all parts concurrently.
 func Diagnose(ctx context.Context, c *config.Config) Diagnosis {
 	d := &doctor{c: c, found: map[string][]Check{}}
 	parts := []struct {
@@ -138,8 +138,8 @@ func (d *doctor) agent(ctx context.Context) {
 	}
 }
 
-// largestOffset is the least difference of two clocks that matters beside the
-// resolution of HTTP's dates, which is a second.
+// largestOffset is the largest difference between two clocks that is ignored, since dates in HTTP
+// have a resolution of one second.
 const largestOffset = 2 * time.Second
 
 // clock compares the date of an answer with this machine's clock.
@@ -180,8 +180,8 @@ func (d *doctor) targets(ctx context.Context) {
 	}
 }
 
-// query returns the values that Prometheus has now for an expression, one for each
-// series, and the date of its answer.
+// query returns Prometheus's current values for an expression, one for each series, and the date of
+// the answer.
 func (d *doctor) query(ctx context.Context, expression string) (values []string, at time.Time, err error) {
 	var answer struct {
 		Data struct {
@@ -195,7 +195,7 @@ func (d *doctor) query(ctx context.Context, expression string) (values []string,
 	return values, at, err
 }
 
-// fewScrapes is how many scrapes in 10 seconds are fewer than one a second makes.
+// fewScrapes is the number of scrapes in 10 seconds that is too few for one scrape per second.
 const fewScrapes = 8
 
 func (d *doctor) prometheus(ctx context.Context) {
@@ -227,7 +227,7 @@ func (d *doctor) prometheus(ctx context.Context) {
 	d.rules(ctx)
 }
 
-// scraped checks whether Prometheus gets an answer from everything that it scrapes.
+// scraped checks whether Prometheus can scrape all of its targets.
 func (d *doctor) scraped(ctx context.Context) {
 	var answer struct {
 		Data struct {
@@ -253,7 +253,7 @@ func (d *doctor) scraped(ctx context.Context) {
 	}
 }
 
-// ruleGroup is a group of rules, in a file or as Prometheus has it.
+// ruleGroup is a group of rules in a file or in Prometheus.
 type ruleGroup struct {
 	Name  string
 	Rules []struct {
@@ -265,9 +265,8 @@ type ruleGroup struct {
 	}
 }
 
-// rules checks whether all groups of rules are loaded and are those of the program, and
-// whether Prometheus can evaluate them. The expressions are not compared: Prometheus
-// writes them in its own way.
+// rules checks whether all groups of rules are loaded and current, and whether Prometheus can
+// evaluate them. It does not compare the expressions, which Prometheus rewrites.
 func (d *doctor) rules(ctx context.Context) {
 	var answer struct {
 		Data struct{ Groups []ruleGroup }
@@ -310,17 +309,17 @@ func (d *doctor) rules(ctx context.Context) {
 	}
 }
 
-// loaded describes the rules of a group for a comparison, in order.
+// loaded describes the rules of a group in order, for a comparison.
 func (g *ruleGroup) loaded() []string {
 	var all []string
 	for _, r := range g.Rules {
-		// Of the names and durations, one is set.
+		// Only one of the names and one of the durations is set.
 		all = append(all, fmt.Sprintf("%s%s%s for %g s", r.Record, r.Alert, r.Name, time.Duration(r.For).Seconds()+r.Duration))
 	}
 	return all
 }
 
-// ruleGroups are the groups of rules that the program has.
+// ruleGroups returns the groups of rules in this program.
 func ruleGroups() ([]ruleGroup, error) {
 	var groups []ruleGroup
 	for _, files := range []fs.FS{alerts.Files, prometheus.Files} {
@@ -388,21 +387,22 @@ func (d *doctor) grafana(ctx context.Context) {
 	}
 }
 
-// getClient follows no redirect: the configuration names the address.
+// getClient follows no redirect, since the configuration names the address.
 var getClient = http.Client{
 	Timeout:       15 * time.Second,
 	Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true},
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
 
-// maxAnswer bounds an answer, in bytes.
+// maxAnswer limits an answer in bytes.
 const maxAnswer = 16 << 20
 
 // errNoLogin is returned by get for a server that requires a login.
 var errNoLogin = errors.New("a login is required")
 
-// get reads JSON from an address, or only asks if into is nil, and returns the date of
-// the answer by the other side's clock.
+// get reads JSON from an address, or only sends the request if into is nil. It returns the date of
+// the answer by the other side's clock, zero if there is none. The error is errNoLogin if a login
+// is required.
 func get(ctx context.Context, address string, into any) (at time.Time, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -424,7 +424,7 @@ func get(ctx context.Context, address string, into any) (at time.Time, err error
 	default:
 		return at, fmt.Errorf("%s answers %s", address, response.Status)
 	}
-	at, _ = http.ParseTime(response.Header.Get("Date")) // zero if there is none
+	at, _ = http.ParseTime(response.Header.Get("Date")) // zero if missing
 	if into == nil {
 		return at, nil
 	}

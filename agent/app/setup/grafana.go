@@ -15,7 +15,7 @@ import (
 	"github.com/benchwatch/benchwatch/dashboards"
 )
 
-// Grafana is a client for what a set-up needs of a Grafana.
+// Grafana is a client with the requests that a set-up needs.
 type Grafana struct{ *grafana.Client }
 
 // NewGrafana returns a client that uses the token in a file.
@@ -27,11 +27,11 @@ func NewGrafana(address, tokenFile string) (Grafana, error) {
 	return Grafana{client}, err
 }
 
-// account is the name of the service account that CreateToken makes.
+// account is the service account for which CreateToken creates a token.
 const account = "benchwatch"
 
-// CreateToken makes a token of the service account benchwatch, which it makes if there
-// is none; that may edit dashboards and annotations.
+// CreateToken creates a token of the service account benchwatch, which may edit dashboards and
+// annotations. It creates the account if necessary.
 func (g Grafana) CreateToken(ctx context.Context) (string, error) {
 	var found struct {
 		ServiceAccounts []struct {
@@ -67,20 +67,20 @@ func (g Grafana) CreateToken(ctx context.Context) (string, error) {
 	return token.Key, err
 }
 
-// folderUID is that of the folder of imported dashboards.
+// folderUID is the UID of the folder for imported dashboards.
 const folderUID = "benchwatch"
 
-// Dashboard is one dashboard that the program has.
+// Dashboard is a dashboard of this program.
 type Dashboard struct {
 	UID   string `json:"uid"`
 	Title string `json:"title"`
-	// State is what a Grafana has of it: same, different or missing.
+	// State is the state of this dashboard in Grafana: same, different or missing.
 	State DashboardState `json:"state"`
 
 	model map[string]any
 }
 
-// DashboardState is what a Grafana has of a dashboard.
+// DashboardState is the state of a dashboard in Grafana.
 type DashboardState string
 
 const (
@@ -89,7 +89,7 @@ const (
 	Missing   DashboardState = "missing"
 )
 
-// Dashboards returns those that the program has.
+// Dashboards returns the dashboards of this program.
 func Dashboards() ([]Dashboard, error) {
 	names, err := fs.Glob(dashboards.Files, "*.json")
 	if err != nil {
@@ -110,8 +110,8 @@ func Dashboards() ([]Dashboard, error) {
 	return all, nil
 }
 
-// ImportDashboards puts the dashboards into a folder, over what was imported before,
-// and returns them with what was there before.
+// ImportDashboards imports the dashboards into a folder, replacing earlier imports, and returns
+// them with their state before the import.
 func (g Grafana) ImportDashboards(ctx context.Context, folder string) ([]Dashboard, error) {
 	all, err := g.CompareDashboards(ctx)
 	if err != nil {
@@ -133,7 +133,7 @@ func (g Grafana) ImportDashboards(ctx context.Context, folder string) ([]Dashboa
 	return all, nil
 }
 
-// CompareDashboards returns the dashboards with what the Grafana has of them.
+// CompareDashboards returns the dashboards with their state in Grafana.
 func (g Grafana) CompareDashboards(ctx context.Context) ([]Dashboard, error) {
 	all, err := Dashboards()
 	if err != nil {
@@ -159,7 +159,7 @@ func (g Grafana) CompareDashboards(ctx context.Context) ([]Dashboard, error) {
 	return all, nil
 }
 
-// CanMark returns an error unless the token may read annotations.
+// CanMark returns an error if the token may not read annotations.
 func (g Grafana) CanMark(ctx context.Context) error {
 	var found []any
 	if err := g.Do(ctx, http.MethodGet, "/api/annotations?limit=1", nil, &found); err != nil {
@@ -167,7 +167,7 @@ func (g Grafana) CanMark(ctx context.Context) error {
 	}
 	var rights map[string][]string
 	if err := g.Do(ctx, http.MethodGet, "/api/access-control/user/permissions", nil, &rights); err != nil {
-		return nil // of an old Grafana it is not known
+		return nil // an old Grafana does not report it
 	}
 	if _, ok := rights["annotations:create"]; !ok {
 		return errors.New("the token may not write annotations: give its service account the role Editor")

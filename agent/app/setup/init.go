@@ -1,6 +1,6 @@
-// Package setup writes a first configuration, imports dashboards and checks whether
-// what belongs to a set-up works: servers and their rights, agent, Prometheus with its
-// rules, Grafana with its token and dashboards.
+// Package setup writes a first configuration, imports dashboards, and checks whether the parts of a
+// set-up work: servers and rights, the agent, Prometheus with its rules, Grafana with its token and
+// dashboards.
 package setup
 
 import (
@@ -21,35 +21,35 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// Plan is what a configuration is made of.
+// Plan contains the choices for a configuration.
 type Plan struct {
-	// File is the configuration; passwords and tokens go into files beside it.
+	// File is the path of the configuration. Passwords and tokens go into files beside it.
 	File    string
 	DataDir string
 	Targets []PlannedTarget
 	Grafana PlannedGrafana
 	// Prometheus is its URL; empty: none.
 	Prometheus string
-	// Replace: an existing file is replaced.
+	// Replace an existing file.
 	Replace bool
 }
 
-// PlannedTarget is a server and its password, or the file that has it.
+// PlannedTarget is a server with its password or the file that contains it.
 type PlannedTarget struct {
 	config.Target
 	Password string
 }
 
-// PlannedGrafana is a Grafana with a token, or with a user who may make one.
+// PlannedGrafana is a Grafana with a token, or with a user who may create one.
 type PlannedGrafana struct {
 	URL            string
 	TokenFile      string
 	User, Password string
-	// Folder of the dashboards; empty: none are imported.
+	// Folder for the dashboards; empty: import none.
 	Folder string
 }
 
-// Done is what was made, and what the servers answered.
+// Done is what was created, and the answers of the servers.
 type Done struct {
 	// File is the configuration.
 	File    string   `json:"file"`
@@ -57,20 +57,19 @@ type Done struct {
 	Targets []Tested `json:"targets,omitempty"`
 	// Secrets are the files with passwords and tokens that were written.
 	Secrets []string `json:"secrets,omitempty"`
-	// Dashboards are those of the Grafana before they were imported.
+	// Dashboards are Grafana's dashboards before the import.
 	Dashboards []Dashboard `json:"dashboards,omitempty"`
-	// Problems are the steps that failed and are left to the user.
+	// Problems are failed steps, left to the user.
 	Problems []string `json:"problems,omitempty"`
-	// ScrapeConfig is what Prometheus needs.
+	// ScrapeConfig is the configuration for Prometheus.
 	ScrapeConfig string `json:"scrape_config"`
 }
 
 // ErrExists is returned by Write if the configuration exists.
 var ErrExists = errors.New("the file exists")
 
-// Write writes the configuration and the files that it names, tests it, and imports the
-// dashboards. What does not work is in Problems; the error is for a configuration that
-// could not be written.
+// Write writes the configuration and the files that it names, tests it, and imports the dashboards.
+// Problems contains the steps that failed; the error means that no configuration was written.
 func (p *Plan) Write(ctx context.Context) (*Done, error) {
 	for _, address := range []string{p.Grafana.URL, p.Prometheus} {
 		if err := config.CheckURL(address); err != nil {
@@ -121,7 +120,7 @@ func (p *Plan) Write(ctx context.Context) (*Done, error) {
 	return done, nil
 }
 
-// secret writes a password or a token beside the configuration, for its owner only.
+// secret writes a password or a token beside the configuration, readable only by its owner.
 func (p *Plan) secret(done *Done, name, value string) error {
 	path := filepath.Join(filepath.Dir(p.File), name)
 	if err := write(path, 0o600, []byte(value+"\n")); err != nil {
@@ -131,7 +130,7 @@ func (p *Plan) secret(done *Done, name, value string) error {
 	return nil
 }
 
-// grafana makes a token if there is none.
+// grafana creates a token if there is none.
 func (p *Plan) grafana(ctx context.Context, done *Done) error {
 	g := &p.Grafana
 	if g.URL == "" || g.TokenFile != "" || g.User == "" {
@@ -170,7 +169,7 @@ func (p *Plan) dashboards(ctx context.Context, c *config.Config, done *Done) {
 	}
 }
 
-// yaml is the configuration's text.
+// yaml returns the text of the configuration.
 func (p *Plan) yaml() ([]byte, error) {
 	type target struct {
 		Name         string `yaml:"name"`
@@ -215,7 +214,7 @@ func write(path string, mode fs.FileMode, data []byte) error {
 	})
 }
 
-// plain is a name as the name of a file.
+// plain turns a name into the name of a file.
 func plain(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '-' || r == '.' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
@@ -225,7 +224,7 @@ func plain(name string) string {
 	}, name)
 }
 
-// Writable reports why a folder, which need not exist, can't be written; nil if it can.
+// Writable reports why a folder, which may not exist yet, can't be written; nil if it can.
 func Writable(dir string) error {
 	err := os.MkdirAll(dir, 0o755)
 	if err == nil {
@@ -241,7 +240,7 @@ func Writable(dir string) error {
 	return err
 }
 
-// ScrapeConfig is what a Prometheus needs under scrape_configs.
+// ScrapeConfig is the text for a Prometheus, below scrape_configs.
 const ScrapeConfig = `scrape_configs:
   - job_name: benchwatch
     scrape_interval: 1s

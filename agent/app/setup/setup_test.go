@@ -23,8 +23,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// grafana is one that keeps dashboards and makes tokens: the admin's password is
-// geheim, the token is the one that it made.
+// grafanaServer keeps dashboards and creates tokens. The admin's password is geheim; only the
+// created token is valid.
 type grafanaServer struct {
 	*httptest.Server
 	mu     sync.Mutex
@@ -100,9 +100,8 @@ func checks(d Diagnosis) string {
 	return b.String()
 }
 
-// TestWrite guards that a plan becomes a configuration that the agent reads, that
-// passwords and tokens are in files of their owner only, and that what does not work is
-// said.
+// TestWrite guards that a plan becomes a configuration that the agent can read, that only the owner
+// can read the files with passwords and tokens, and that failed steps are reported.
 func TestWrite(t *testing.T) {
 	g := newGrafana(t)
 	dir := t.TempDir()
@@ -138,7 +137,7 @@ func TestWrite(t *testing.T) {
 		t.Errorf("an existing file: %v", err)
 	}
 
-	// The doctor finds the same; a second import writes nothing.
+	// The doctor finds the same problems; a second import writes nothing.
 	d := Diagnose(t.Context(), c)
 	for _, want := range []string{"ok data directory", "warning agent: no agent runs", "failed target db1", "skipped prometheus", "ok grafana token", "ok dashboards: all"} {
 		if !strings.Contains(checks(d), want) {
@@ -169,7 +168,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestNoToken guards that a Grafana that refuses is no reason to write nothing.
+// TestNoToken guards that the configuration is written even if Grafana refuses.
 func TestNoToken(t *testing.T) {
 	g := newGrafana(t)
 	dir := t.TempDir()
@@ -191,7 +190,7 @@ func TestNoToken(t *testing.T) {
 	}
 }
 
-// TestPrometheus guards what is found of a Prometheus.
+// TestPrometheus guards the checks of a Prometheus.
 func TestPrometheus(t *testing.T) {
 	groups, err := ruleGroups()
 	if err != nil || len(groups) < 10 {

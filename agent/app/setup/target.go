@@ -16,9 +16,9 @@ import (
 	engines "github.com/benchwatch/benchwatch/agent/model/engine/registry"
 )
 
-// ParseTarget reads a server as a URL, such as
-// mysql://monitor@10.0.0.1:3306?cluster=blue&name=db1. A password has no place in it:
-// it would be seen by everybody who lists processes.
+// ParseTarget reads a server from a URL such as
+// mysql://monitor@10.0.0.1:3306?cluster=blue&name=db1. It refuses a password, since everyone who
+// lists processes would see it.
 func ParseTarget(text string) (config.Target, error) {
 	expected := errors.New("expected ENGINE://USER@HOST[:PORT][?cluster=NAME&name=NAME]")
 	u, err := url.Parse(text)
@@ -48,23 +48,23 @@ func ParseTarget(text string) (config.Target, error) {
 	return t, nil
 }
 
-// Tested is what a server answered.
+// Tested is the answer of a server.
 type Tested struct {
 	Name    string `json:"name"`
 	Address string `json:"address"`
-	// Answers: the login was accepted and the server read.
+	// Answers: the login was accepted and the server was read.
 	Answers bool   `json:"answers"`
 	Error   string `json:"error,omitempty"`
 	Version string `json:"version,omitempty"`
 	Role    string `json:"role,omitempty"`
-	// Missing are what could not be read, mostly for want of a right.
+	// Missing lists what could not be read, mostly because of a missing right.
 	Missing []string `json:"missing,omitempty"`
 }
 
-// probeTime bounds the test of one server.
+// probeTime limits the test of one server.
 const probeTime = 5 * time.Second
 
-// TestTargets asks all targets at the same time.
+// TestTargets tests all targets concurrently.
 func TestTargets(ctx context.Context, targets []engine.Target) []Tested {
 	all := make([]Tested, len(targets))
 	var asking sync.WaitGroup

@@ -1,6 +1,5 @@
-// Package abort watches a run in progress for conditions that should end it. It reads
-// what is recorded in the run directory, so it does not matter which process samples the
-// servers.
+// Package abort watches a run in progress for conditions that should end it. It reads the run
+// directory, so it works with any process that samples the servers.
 package abort
 
 import (
@@ -19,28 +18,27 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// poll is how often the record is looked at; what the tool prints is read as it is
-// written.
+// poll is the interval for reading the record. The tool's output is read as it is written.
 const poll = 250 * time.Millisecond
 
-// Watch is the conditions of one run.
+// Watch watches the conditions of one run.
 type Watch struct {
 	Dir        rundir.Directory
 	Meta       rundir.Meta
-	Tool       *tool.Tool // nil: the tool meets no condition
+	Tool       *tool.Tool // nil: no condition needs the tool
 	Conditions []*Condition
-	Prometheus *Prometheus // nil: there are no queries among the conditions
+	Prometheus *Prometheus // nil: no condition is a query
 
 	mu     sync.Mutex
-	latest *review.Row // of the newest interval; nil: none since it was read
+	latest *review.Row // of the newest interval; nil: no new one since the last look
 	since  []time.Time // when each condition began to hold
-	words  []string    // the values, then
+	words  []string    // the values at that time
 	known  []bool      // a value was known
-	errs   []error     // why the last one was not, of queries
+	errs   []error     // why the last value was unknown, for queries
 }
 
-// Wait returns the condition that holds, with the value, or an empty text once ctx is
-// done. An interval of the warm-up meets no condition, nor does an unknown value.
+// Wait returns the condition that holds, with its value, or an empty text when ctx is done. A
+// warm-up interval and an unknown value never meet a condition.
 func (w *Watch) Wait(ctx context.Context) string {
 	w.since, w.words = make([]time.Time, len(w.Conditions)), make([]string, len(w.Conditions))
 	w.known, w.errs = make([]bool, len(w.Conditions)), make([]error, len(w.Conditions))
@@ -116,13 +114,13 @@ func (w *Watch) read(ctx context.Context, readers *sync.WaitGroup, arrived chan<
 	}
 	for name, stream := range map[string]tool.Stream{rundir.StdoutFile: tool.Stdout, rundir.StderrFile: tool.Stderr} {
 		readers.Go(func() {
-			// What can't be read is reported by the process that records the run.
+			// The process that records the run reports read errors.
 			_ = feed.Follow(ctx, w.Dir.Path(name), stream, nil, nil)
 		})
 	}
 }
 
-// apply applies the conditions about the tool, servers or machines to their newest values.
+// apply applies the conditions about the tool, servers or machines to the newest values.
 func (w *Watch) apply(row *review.Row, scope measure.Scope) {
 	for i, c := range w.Conditions {
 		if c.IsQuery() || c.measure.Scope() != scope {
@@ -137,7 +135,7 @@ func (w *Watch) apply(row *review.Row, scope measure.Scope) {
 	}
 }
 
-// set notes whether a condition holds.
+// set records whether a condition holds.
 func (w *Watch) set(i int, holds bool, words string) {
 	switch {
 	case !holds:
@@ -148,8 +146,8 @@ func (w *Watch) set(i int, holds bool, words string) {
 	w.words[i] = words
 }
 
-// Unknown returns the conditions of which no value was known and, after a colon, why if that is
-// known, after Wait has returned.
+// Unknown returns the conditions that never had a known value, each followed by a colon and the
+// reason if known. Call it after Wait.
 func (w *Watch) Unknown() []string {
 	var all []string
 	for i, c := range w.Conditions {

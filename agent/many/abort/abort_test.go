@@ -34,7 +34,7 @@ type watched struct {
 	ended chan string
 }
 
-// watch begins to watch a run; the test ends when the watch has.
+// watch begins to watch a run. The test ends only after the watch has ended.
 func watch(t *testing.T, output string, conditions ...string) (*watched, *Watch) {
 	t.Helper()
 	w := &watched{t: t, meta: rundir.Meta{ID: "r", Tool: sysbench.Name, StartedAt: time.Now()}, ended: make(chan string, 1)}
@@ -108,7 +108,7 @@ func TestServers(t *testing.T) {
 	}
 }
 
-// Any measure of a machine can be bounded, and holds for as long as it has to.
+// Any measure of a machine can have a limit that must be exceeded for some time.
 func TestMachines(t *testing.T) {
 	w, _ := watch(t, "", "cpu_busiest_core>90% for 1ms", "threads_running>5")
 	recorder := record.NewRecorder(w.dir, w.meta.StartedAt)
@@ -128,8 +128,8 @@ func TestMachines(t *testing.T) {
 	}
 }
 
-// What never had a value is named, so that a misspelled expectation does not pass for
-// a condition that never held.
+// A condition that never had a value is named, so that a misspelled one is not mistaken for one
+// that never held.
 func TestUnknown(t *testing.T) {
 	w, watching := watch(t, "", "lag>10s", "tps<100")
 	w.print(interval("1", "10.00", "0.00"))

@@ -11,22 +11,22 @@ import (
 // Condition ends a run when it holds.
 type Condition struct {
 	text    string
-	measure *review.Condition // nil: it is a query
+	measure *review.Condition // nil: a query
 	query   string            // PromQL
 	lasting time.Duration
 }
 
-// queryPrefix begins a condition that Prometheus evaluates.
+// queryPrefix begins conditions that Prometheus evaluates.
 const queryPrefix = "promql:"
 
-// Parse reads a bound of a measure such as lag>10s, or promql: and an expression, and perhaps
-// for how long it has to hold: flow_control>40% for 5s.
+// Parse reads a limit of a measure such as lag>10s, or promql: and an expression, optionally
+// followed by how long it has to hold: flow_control>40% for 5s.
 func Parse(text string) (*Condition, error) {
 	c := &Condition{text: strings.TrimSpace(text)}
 	rest, isQuery := strings.CutPrefix(c.text, queryPrefix)
 	if isQuery {
 		c.query = rest
-		// An expression itself may contain the word: only a duration ends it.
+		// An expression may itself contain " for ": only a duration after it counts.
 		if i := strings.LastIndex(c.query, " for "); i >= 0 {
 			if d, err := time.ParseDuration(strings.TrimSpace(c.query[i+len(" for "):])); err == nil && d > 0 {
 				c.query, c.lasting = c.query[:i], d
@@ -54,7 +54,7 @@ func Parse(text string) (*Condition, error) {
 	return c, nil
 }
 
-// String returns the condition as it was written.
+// String returns the condition as the user wrote it.
 func (c *Condition) String() string { return c.text }
 
 // IsQuery reports whether Prometheus evaluates the condition.

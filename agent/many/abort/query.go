@@ -21,29 +21,28 @@ import (
 )
 
 const (
-	// queryEvery is how often an expression is evaluated; an answer that takes longer
-	// delays the next question.
+	// queryEvery is the interval for evaluating an expression. A slow answer delays the next query.
 	queryEvery = time.Second
-	// queryTimeout is the longest time that an answer may take.
+	// queryTimeout limits the time for an answer.
 	queryTimeout = 5 * time.Second
-	// maxAnswer is larger than any answer to an expression that is meant for one condition.
+	// maxAnswer is larger than the answer to any reasonable condition, in bytes.
 	maxAnswer = 4 << 20
 )
 
-// Prometheus evaluates conditions. It is not client_golang's API client, which needs a
-// JSON library that is no longer maintained.
+// Prometheus evaluates conditions. It does not use client_golang's API client, which needs a JSON
+// library that is no longer maintained.
 type Prometheus struct {
-	address string // without a slash at the end
+	address string // without a trailing slash
 	client  *http.Client
 }
 
-// NewPrometheus returns the one at an http:// or https:// address.
+// NewPrometheus returns a Prometheus with an http:// or https:// address.
 func NewPrometheus(address string) *Prometheus {
 	return &Prometheus{address: strings.TrimRight(address, "/"), client: &http.Client{Timeout: queryTimeout}}
 }
 
-// Check evaluates a condition that is a query once. The error is that of Prometheus, for
-// example about the expression.
+// Check evaluates a condition once if it is a query. The error comes from Prometheus, for example
+// about the expression.
 func (p *Prometheus) Check(ctx context.Context, c *Condition) error {
 	_, _, err := p.holds(ctx, c.query)
 	return err
@@ -62,7 +61,7 @@ func (p *Prometheus) holds(ctx context.Context, expression string) (bool, string
 	return holds, value, nil
 }
 
-// query returns the answer of Prometheus to an expression.
+// query returns Prometheus's answer to an expression.
 func (p *Prometheus) query(ctx context.Context, expression string) ([]byte, error) {
 	form := url.Values{"query": {expression}, "timeout": {queryTimeout.String()}}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, p.address+"/api/v1/query", strings.NewReader(form.Encode()))
@@ -76,15 +75,14 @@ func (p *Prometheus) query(ctx context.Context, expression string) ([]byte, erro
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
-	if err == nil && response.StatusCode != http.StatusOK && !json.Valid(text) { // else it has the reason
+	if err == nil && response.StatusCode != http.StatusOK && !json.Valid(text) { // otherwise text contains the reason
 		err = fmt.Errorf("%s answers %s", p.address, response.Status)
 	}
 	return text, err
 }
 
-// judge reads an answer as Prometheus does that to the expression of an alert: it holds if
-// the result has a sample, or is a scalar other than 0. The text is one of the values, with
-// its labels.
+// judge interprets an answer like the expression of an alert: it holds if the result has a sample
+// or is a scalar other than 0. value is one of the values with its labels.
 func judge(answer []byte) (holds bool, value string, err error) {
 	var a struct {
 		Status, Error string
@@ -105,7 +103,7 @@ func judge(answer []byte) (holds bool, value string, err error) {
 		if err := json.Unmarshal(a.Data.Result, &v); err != nil {
 			return false, "", err
 		}
-		// A ratio of two zeros is no value, unlike in an alert.
+		// Unlike in an alert, 0 divided by 0 is not a value.
 		v = slices.DeleteFunc(v, func(s *model.Sample) bool { return s == nil || math.IsNaN(float64(s.Value)) })
 		if len(v) == 0 {
 			return false, "", nil
@@ -131,7 +129,7 @@ func judge(answer []byte) (holds bool, value string, err error) {
 
 func number(v model.SampleValue) string { return strconv.FormatFloat(float64(v), 'g', 6, 64) }
 
-// answer is what a query came to.
+// answer is the result of a query.
 type answer struct {
 	condition int
 	holds     bool
@@ -139,7 +137,7 @@ type answer struct {
 	err       error
 }
 
-// ask evaluates a query once a second until ctx is done.
+// ask evaluates a query once per second until ctx is done.
 func (w *Watch) ask(ctx context.Context, i int, answers chan<- answer) {
 	tick := time.NewTicker(queryEvery)
 	defer tick.Stop()

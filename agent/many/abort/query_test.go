@@ -2,8 +2,8 @@ package abort
 
 import "testing"
 
-// What a Prometheus 2.42 answers to up == 1, up == 2, vector(0), scalar(up), 1 > bool 2, up[1m],
-// "text" and up ==, and what is not its answer.
+// Answers of Prometheus 2.42 to up == 1, up == 2, vector(0), scalar(up), 1 > bool 2, up[1m], "text"
+// and up ==, and texts that are no such answers.
 var answers = []struct {
 	text  string
 	holds bool

@@ -12,8 +12,8 @@ import (
 // ErrNoGroup is returned by Find if no generator of a group has a run.
 var ErrNoGroup = errors.New("no run of the group")
 
-// Find returns the run directory of a group. If there is none it makes it from the
-// generators' runs: they were started without a machine that knows the others.
+// Find returns the run directory of a group. If it does not exist, Find creates it from the
+// generators' runs, which were started without a machine that knows all of them.
 func Find(dataDir, name string) (rundir.Directory, error) {
 	if err := rundir.CheckGroup(name, 1); err != nil {
 		return "", err
@@ -61,8 +61,8 @@ func Find(dataDir, name string) (rundir.Directory, error) {
 	return dir, nil
 }
 
-// together returns the threads and the rate of a group; unknown, which is 0, if its
-// generators have different ones and some have no run yet.
+// together returns the threads and the rate of a group; 0 (unknown) if its generators differ and
+// some have no run yet.
 func together(known []rundir.Meta) (threads, rate int) {
 	n, one, equal := known[0].Group.Generators, &known[0], true
 	for i := range known {
@@ -78,8 +78,8 @@ func together(known []rundir.Meta) (threads, rate int) {
 	return 0, 0
 }
 
-// Meta returns the facts of a group by those of one of its generators, without what these
-// add up to.
+// Meta returns the facts of a group from one of its generators, without the facts that are sums
+// over generators.
 func Meta(one *rundir.Meta, name string) rundir.Meta {
 	n := one.Group.Generators
 	g := rundir.Meta{
@@ -96,7 +96,7 @@ func Meta(one *rundir.Meta, name string) rundir.Meta {
 	return g
 }
 
-// Title returns the title of a group by that of a run.
+// Title returns the title of a group, derived from the title of a run.
 func Title(title string, generators int) string {
 	return fmt.Sprintf("%s, %d generators", title, generators)
 }

@@ -1,6 +1,6 @@
-// Package generator runs the generators of a group and follows them: it starts them on
-// other machines, mirrors their run directories from there while they are written, and
-// combines what they print into the journal of the group's own run directory.
+// Package generator runs the generators of a group and follows them. It starts them on other
+// machines, mirrors their run directories while they are written, and combines their output into
+// the journal in the group's own run directory.
 package generator
 
 import (
@@ -22,17 +22,17 @@ import (
 )
 
 const (
-	// pollInterval is how often the generators' files are looked at.
+	// pollInterval is the interval for reading the generators' files.
 	pollInterval = 100 * time.Millisecond
-	// readAtOnce bounds what is read of a file at a time, and so the length of a line.
+	// readAtOnce is the maximum number of bytes read from a file at once, and so the maximum length
+	// of a line.
 	readAtOnce = 1 << 20
-	// startPatience is how long a generator that has no run is waited for after the
-	// others have ended.
+	// startPatience is how long a generator without a run is awaited after the others have ended.
 	startPatience = 30 * time.Second
 )
 
-// Follower combines the runs of a group's generators, which are in the data directory
-// of the group, into the group's run. At most one works for a group at a time.
+// Follower combines the runs of a group's generators, which are in the group's data directory, into
+// the group's run. At most one follower works for a group at a time.
 type Follower struct {
 	Dir rundir.Directory
 	Log *slog.Logger
@@ -45,25 +45,25 @@ type Follower struct {
 	meta    rundir.Meta
 	journal *os.File
 	members []*member
-	in, out []byte // what is read at once, and what is to be written
+	in, out []byte // buffers for reading and for writing
 }
 
-// member is a generator as far as the journal has it.
+// member is a generator as recorded in the journal.
 type member struct {
 	number         int
 	dir            rundir.Directory
-	stat           os.FileInfo // of run.json when it was read
+	stat           os.FileInfo // of run.json when it was last read
 	meta           rundir.Meta
 	found          bool
 	started, ended bool
 	late           bool
-	problem        string // why its run can't be read; empty if it can
+	problem        string // why its run can't be read; empty if it can be read
 	outputs        [2]*output
-	reported       time.Time // when it printed something last
+	reported       time.Time // time of its last output
 }
 
-// output is one of a generator's two outputs. lines are those that the journal has,
-// offset is where the next one begins.
+// output is one of a generator's two outputs. lines is the number of lines in the journal, offset
+// the place where the next one begins.
 type output struct {
 	name   string
 	mark   group.Mark
@@ -75,8 +75,8 @@ type output struct {
 // ErrFollowed is returned by Run if another process combines the group.
 var ErrFollowed = errors.New("another process follows the group")
 
-// Run combines the runs until all have ended or ctx is done. It continues where an
-// earlier process stopped, also one that was killed.
+// Run combines the runs until all have ended or ctx is done. It continues where an earlier process
+// stopped, even if that was killed.
 func (f *Follower) Run(ctx context.Context) error {
 	if f.Log == nil {
 		f.Log = slog.New(slog.DiscardHandler)
@@ -107,10 +107,10 @@ func (f *Follower) Run(ctx context.Context) error {
 	defer f.journal.Close()
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
-	var silent time.Time // since when only generators without a run are left
+	var silent time.Time // since when only generators without a run are missing
 	for {
 		over, absent, err := f.step()
-		if err != nil { // such as a full disk: tried again
+		if err != nil { // such as a full disk: retried
 			f.Log.Error("can't follow the group", "group", f.Dir.ID(), "err", err)
 		}
 		if !over {
@@ -133,8 +133,7 @@ func (f *Follower) Run(ctx context.Context) error {
 	}
 }
 
-// resume reads what the journal has of each generator, and cuts off a line that was not
-// written to its end.
+// resume reads how much of each generator is in the journal, and removes an incomplete last line.
 func (f *Follower) resume() error {
 	f.members = nil
 	for i := range f.meta.Group.Generators {
@@ -158,7 +157,7 @@ func (f *Follower) resume() error {
 	}
 	lines := follow.NewScanner(old, 0, info.Size())
 	for {
-		line, err := lines.Next(context.Background()) // to the end of a file on this machine
+		line, err := lines.Next(context.Background()) // up to the end of a file on this machine
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil
@@ -171,7 +170,7 @@ func (f *Follower) resume() error {
 	}
 }
 
-// applyWritten takes a line that the journal has.
+// applyWritten applies a line that is already in the journal.
 func (f *Follower) applyWritten(line []byte) {
 	n, mark, text, ok := group.Split(line)
 	if !ok || n > len(f.members) {
@@ -190,8 +189,8 @@ func (f *Follower) applyWritten(line []byte) {
 	}
 }
 
-// step takes what is new. over: all generators that have a run have ended; absent:
-// some have none that can be read. The error is for the group's own run.
+// step reads new data. over: all generators with a run have ended. absent: some generators have no
+// readable run. The error concerns the group's own run.
 func (f *Follower) step() (over, absent bool, err error) {
 	over = true
 	f.out = f.out[:0]
@@ -205,7 +204,7 @@ func (f *Follower) step() (over, absent bool, err error) {
 		}
 		complete, err := f.read(m)
 		switch {
-		case err != nil: // of this generator: the others continue
+		case err != nil: // of this generator only: the others continue
 			if m.problem != err.Error() {
 				f.Log.Error("can't read the run of a generator", "group", f.Dir.ID(), "run", m.dir.ID(), "err", err)
 			}
@@ -232,7 +231,7 @@ func (f *Follower) step() (over, absent bool, err error) {
 	return over, absent, f.record()
 }
 
-// write appends to the journal. After an error the whole lines that it has are the state.
+// write appends to the journal. After an error the complete lines in the file are the state.
 func (f *Follower) write() error {
 	_, err := f.journal.Write(f.out)
 	if err != nil {
@@ -264,8 +263,7 @@ func (f *Follower) reload(m *member) error {
 	return nil
 }
 
-// read adds a generator's new lines to f.out. complete: its outputs are read to their
-// ends.
+// read adds a generator's new lines to f.out. complete: its outputs were read to their ends.
 func (f *Follower) read(m *member) (complete bool, err error) {
 	if err := f.reload(m); err != nil || !m.found {
 		return false, err
@@ -285,8 +283,8 @@ func (f *Follower) read(m *member) (complete bool, err error) {
 	return complete && m.meta.Ended(), nil
 }
 
-// startSeconds is when a generator's tool started after the group, by the clock of this
-// machine.
+// startSeconds returns how many seconds after the group a generator's tool started, by this
+// machine's clock.
 func (f *Follower) startSeconds(m *member) float64 {
 	seconds := m.meta.StartedAt.Sub(f.meta.StartedAt).Seconds()
 	if at := m.number - 1; at < len(f.meta.Group.Members) {
@@ -297,8 +295,8 @@ func (f *Follower) startSeconds(m *member) float64 {
 	return seconds
 }
 
-// readOutput adds the new whole lines of one output, and after the end of the run also
-// a last line without an end. whole: all that there is was read.
+// readOutput adds the new complete lines of one output and, after the end of the run, a last line
+// without a line end. whole: everything was read.
 func (f *Follower) readOutput(m *member, o *output) (whole bool, err error) {
 	file, err := rundir.Open(m.dir.Path(o.name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -325,10 +323,10 @@ func (f *Follower) readOutput(m *member, o *output) (whole bool, err error) {
 	for len(buf) > 0 {
 		line, rest, found := bytes.Cut(buf, []byte("\n"))
 		if !found && n < readAtOnce && !m.meta.Ended() {
-			break // it is being written
+			break // still being written
 		}
 		if !found && n == readAtOnce && len(line) < readAtOnce {
-			break // the next time
+			break // next time
 		}
 		f.out = group.AppendLine(f.out, m.number, o.mark, clip(follow.Text(line)))
 		size := int64(len(line))
@@ -341,10 +339,10 @@ func (f *Follower) readOutput(m *member, o *output) (whole bool, err error) {
 	return n < readAtOnce && len(buf) == 0, nil
 }
 
-// clip bounds a line so that readers do not cut it.
+// clip shortens a line so that readers do not cut it.
 func clip(line []byte) []byte { return line[:min(len(line), follow.DefaultMaxLine-16)] }
 
-// afterLines returns where a file's line after the first n begins.
+// afterLines returns the offset after the first n lines of a file.
 func afterLines(file *os.File, n int) (int64, error) {
 	at, buf := int64(0), make([]byte, 64<<10)
 	for begin := int64(0); n > 0; {
@@ -359,7 +357,7 @@ func afterLines(file *os.File, n int) (int64, error) {
 		begin += int64(k)
 		at = begin
 		if errors.Is(err, io.EOF) {
-			return at, nil // the last line had no end
+			return at, nil // the last line had no line end
 		}
 		if err != nil {
 			return 0, err
@@ -368,8 +366,8 @@ func afterLines(file *os.File, n int) (int64, error) {
 	return at, nil
 }
 
-// judge marks a generator that has not printed for so long, while others have, that
-// their intervals must not wait for it.
+// judge marks a generator that has not printed for long while others have, so that their intervals
+// do not wait for it.
 func (f *Follower) judge(m *member) {
 	interval := max(f.meta.ReportIntervalSeconds, m.meta.ReportIntervalSeconds)
 	if m.late || interval <= 0 {
@@ -385,7 +383,7 @@ func (f *Follower) judge(m *member) {
 	}
 }
 
-// record writes into run.json what is new about the generators.
+// record writes new facts about the generators to run.json.
 func (f *Follower) record() error {
 	changed := false
 	for _, m := range f.members {

@@ -97,8 +97,8 @@ func (l *lab) read(dir rundir.Directory) (ingest.Snapshot, []float64) {
 	return f.Snapshot(meta, time.Now()), f.Series.Rate(tool.Transaction)
 }
 
-// A follower that is killed at any byte is continued by the next one: no line of a
-// generator is lost or doubled.
+// A follower that is killed at any byte is continued by the next one: no line of a generator is
+// lost or duplicated.
 func TestFollowerIsContinued(t *testing.T) {
 	for range 30 {
 		l := newLab(t, 3)
@@ -120,7 +120,7 @@ func TestFollowerIsContinued(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// What a process leaves that was killed.
+		// What a killed process leaves.
 		if err := os.Truncate(dir.Path(rundir.StdoutFile), rand.Int64N(int64(len(whole)))); err != nil {
 			t.Fatal(err)
 		}
@@ -189,7 +189,7 @@ func TestFollowerNamesWhatFailed(t *testing.T) {
 		t.Errorf("%s: %s, exit status %d", meta.Outcome, meta.Reason, *meta.ExitCode)
 	}
 	snap, rates := l.read(dir)
-	if fmt.Sprint(rates) != "[302 102 103]" { // after its end the other is the group
+	if fmt.Sprint(rates) != "[302 102 103]" { // after its end the group consists of the other one
 		t.Errorf("rates %v", rates)
 	}
 	if n := snap.Summary.Report().Count(tool.Transaction).Value; n != 101+102+103+201 {
@@ -201,11 +201,11 @@ func (l *lab) dir(number int) rundir.Directory {
 	return rundir.At(l.dataDir, rundir.GeneratorID("g", number))
 }
 
-// The threads of a group are those of all its generators, or unknown.
+// The threads of a group are the sum over its generators, or unknown.
 func TestThreadsOfAGroup(t *testing.T) {
 	for _, tt := range []struct {
-		threads []int // of the generators that have a run
-		of      int   // generators
+		threads []int // of generators with a run
+		of      int   // number of generators
 		want    int
 	}{
 		{[]int{1, 2, 3, 4}, 4, 10},
@@ -252,8 +252,8 @@ func TestOneFollower(t *testing.T) {
 	}
 }
 
-// A generator whose run can't be read delays its group by the patience only, and is named
-// with the reason.
+// A generator whose run can't be read delays its group only by the patience, and is named with the
+// reason.
 func TestFollowerLeavesOutWhatItCantRead(t *testing.T) {
 	for name, tt := range map[string]struct {
 		spoil func(l *lab, dir rundir.Directory) error

@@ -6,25 +6,24 @@ import (
 	"github.com/benchwatch/benchwatch/agent/many/mirror"
 )
 
-// What follows goes over the connection to a generator's machine, a JSON object a line:
-// requests to Serve's standard input, one answer to each from its standard output.
-// Nothing of a command line passes a shell.
+// The types below are sent over the connection to a generator's machine, one JSON object per line:
+// requests to Serve's standard input, one answer to each from its standard output. No part of a
+// command line passes through a shell.
 
-// request is one of: the clock, a run to prepare, the start or the end of one, a signal for
-// one, what is new of one by package mirror's protocol.
+// request is one of these: read the clock, prepare a run, start or end one, send it a signal, or
+// return its new data by the protocol of package mirror.
 type request struct {
 	// Prepare starts a `benchwatch run` that waits for its start.
 	Prepare *Job `json:"prepare,omitempty"`
-	// Run is the id for what follows.
+	// Run is the id of the run to which the fields below refer.
 	Run string `json:"run,omitempty"`
 	// StartAt is when its tool starts by that machine's clock, in nanoseconds.
 	StartAt int64 `json:"start_at,omitempty"`
-	// Have is what the copy of the run has.
+	// Have describes the copy of the run.
 	Have mirror.Have `json:"have"`
-	// Signal is passed to its tool.
+	// Signal is sent to its tool.
 	Signal int `json:"signal,omitempty"`
-	// Abandon takes the start back and ends the run, which is deleted if its tool has not
-	// started.
+	// Abandon cancels the start and ends the run. A run whose tool has not started is deleted.
 	Abandon bool `json:"abandon,omitempty"`
 }
 
@@ -33,16 +32,16 @@ type Job struct {
 	Group      string `json:"group"`
 	Generator  int    `json:"generator"`
 	Generators int    `json:"generators"`
-	// Arguments are the flags of `benchwatch run` beside those of the group.
+	// Arguments are flags of `benchwatch run` in addition to the group's flags.
 	Arguments []string `json:"arguments"`
 	Command   []string `json:"command"`
 }
 
-// answer is what was requested, or an error.
+// answer is the result of a request, or an error.
 type answer struct {
 	Error string `json:"error,omitempty"`
 	Hint  string `json:"hint,omitempty"`
-	// Version is benchwatch's, sent first, unasked.
+	// Version is benchwatch's version, sent first without a request.
 	Version string `json:"version,omitempty"`
 	// Clock is the machine's wall clock in nanoseconds.
 	Clock int64 `json:"clock,omitempty"`
@@ -51,9 +50,9 @@ type answer struct {
 	mirror.News
 }
 
-// mirrored are the files of a run that are copied. Its markers are not among them: the
-// group has its own.
+// mirrored are the files of a run that are copied. They do not include markers, since the group has
+// its own.
 var mirrored = slices.Concat(mirror.Outputs, mirror.Records)
 
-// longestBanner bounds what the other side's shell prints, in bytes.
+// longestBanner is the maximum output of the other side's shell, in bytes.
 const longestBanner = 256 << 10

@@ -17,19 +17,19 @@ import (
 )
 
 const (
-	// pollRemote is how often a generator is asked for what is new; a lost connection is
-	// tried again after pauses up to reconnectInterval.
+	// pollRemote is the interval for asking a generator for new data. A lost connection is retried
+	// after pauses of up to reconnectInterval.
 	pollRemote        = 200 * time.Millisecond
 	reconnectInterval = 2 * time.Second
-	// startLead is how long before the start the generators learn of it.
+	// startLead is how long before the start the generators are informed.
 	startLead = time.Second
-	// abandonTime is how long the generators may take to learn that they do not start.
+	// abandonTime limits the time for informing the generators that they do not start.
 	abandonTime = time.Second
-	// mostSignals is how many signals wait for a connection.
+	// mostSignals is the number of signals that can wait for a connection.
 	mostSignals = 8
 )
 
-// Remote is the generators of a group on other machines, reached by ssh.
+// Remote is the set of a group's generators on other machines, reached by ssh.
 type Remote struct {
 	DataDir    string
 	Name       string
@@ -43,15 +43,15 @@ type Remote struct {
 	stopping bool // the generators were asked to end
 }
 
-// machine is the one of a generator, whose run is the only one in its list. It implements
-// mirror.Source: a connection that was lost is opened again with the next request.
+// machine is the machine of one generator, which lists only that generator's run. It implements
+// mirror.Source and reopens a lost connection with the next request.
 type machine struct {
 	host, run  string
 	connection *rundir.Connection
-	session    *session // nil: there is none
+	session    *session // nil: no connection
 
 	mu      sync.Mutex
-	signals []syscall.Signal // to be passed on
+	signals []syscall.Signal // waiting to be sent
 	wake    chan struct{}    // has an element if there may be signals
 }
 
@@ -91,7 +91,7 @@ func (m *machine) close() {
 	}
 }
 
-// named returns err as one of this machine.
+// named returns err with the name of this machine.
 func (m *machine) named(err error) error {
 	var own *Error
 	if err == nil || errors.As(err, &own) {
@@ -100,7 +100,7 @@ func (m *machine) named(err error) error {
 	return &Error{Host: m.host, Text: err.Error()}
 }
 
-// signal passes a signal on, once there is a connection.
+// signal sends a signal as soon as there is a connection.
 func (m *machine) signal(sig syscall.Signal) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -113,7 +113,7 @@ func (m *machine) signal(sig syscall.Signal) {
 	}
 }
 
-// List implements mirror.Source. It first passes on the signals.
+// List implements mirror.Source. It sends pending signals first.
 func (m *machine) List(ctx context.Context, _ time.Duration) (mirror.List, error) {
 	if err := m.open(ctx); err != nil {
 		return mirror.List{}, err
@@ -138,15 +138,15 @@ func (m *machine) News(ctx context.Context, _ string, have *mirror.Have) (mirror
 	return a.News, err
 }
 
-// Reconnect has Mirror open the connections.
+// Reconnect makes Mirror open the connections.
 func (r *Remote) Reconnect() {
 	for i, host := range r.Connection.Hosts {
 		r.machines = append(r.machines, &machine{host: host, run: rundir.GeneratorID(r.Name, i+1), connection: &r.Connection, wake: make(chan struct{}, 1)})
 	}
 }
 
-// Connect opens the connections to all machines, at the same time. If it fails for one,
-// it closes them and the error matches all that failed, each an *Error.
+// Connect opens the connections to all machines concurrently. If one fails, it closes all of them
+// and returns an error that joins all failures, each an *Error.
 func (r *Remote) Connect(ctx context.Context) error {
 	r.Reconnect()
 	err := r.each(func(_ int, m *machine) error { return m.open(ctx) })
@@ -156,7 +156,7 @@ func (r *Remote) Connect(ctx context.Context) error {
 	return err
 }
 
-// each calls do for all generators at the same time and joins the errors.
+// each calls do for all generators concurrently and joins the errors.
 func (r *Remote) each(do func(i int, m *machine) error) error {
 	errs := make([]error, len(r.machines))
 	var all sync.WaitGroup
@@ -167,11 +167,11 @@ func (r *Remote) each(do func(i int, m *machine) error) error {
 	return errors.Join(errs...)
 }
 
-// Close closes the connections. What runs on the other machines continues.
+// Close closes the connections. Runs on the other machines continue.
 func (r *Remote) Close() { _ = r.each(func(_ int, m *machine) error { m.close(); return nil }) }
 
-// Prepare has each machine start a `benchwatch run` with these arguments that waits for
-// its start. If one fails, the others are taken back.
+// Prepare makes each machine start a `benchwatch run` with these arguments that waits for its
+// start. If one fails, the others are cancelled.
 func (r *Remote) Prepare(ctx context.Context, arguments, command []string) error {
 	err := r.each(func(i int, m *machine) error {
 		_, err := m.ask(ctx, &request{Prepare: &Job{Group: r.Name, Generator: i + 1, Generators: len(r.machines), Arguments: arguments, Command: command}})
@@ -183,13 +183,13 @@ func (r *Remote) Prepare(ctx context.Context, arguments, command []string) error
 	return err
 }
 
-// Abandon takes back what was prepared and not started.
+// Abandon cancels what was prepared but not started.
 func (r *Remote) Abandon() {
 	ctx, cancel := context.WithTimeout(context.Background(), abandonTime)
 	defer cancel()
 	_ = r.each(func(_ int, m *machine) error {
 		_, err := m.ask(ctx, &request{Abandon: true})
-		return err // a generator that is not reached gives up by itself
+		return err // a generator out of reach gives up by itself
 	})
 }
 
@@ -203,7 +203,7 @@ func (r *Remote) Members() []rundir.Member {
 	return members
 }
 
-// NextStart returns an instant that all generators will have learnt of before it comes.
+// NextStart returns a time that all generators will have received before it comes.
 func (r *Remote) NextStart() time.Time {
 	slowest := time.Duration(0)
 	for _, m := range r.machines {
@@ -212,7 +212,7 @@ func (r *Remote) NextStart() time.Time {
 	return time.Now().Add(startLead + 4*slowest).Round(0).UTC()
 }
 
-// Start sets the start of all generators, at by the clock of this machine.
+// Start sets the start of all generators; at is by this machine's clock.
 func (r *Remote) Start(ctx context.Context, at time.Time) error {
 	return r.each(func(_ int, m *machine) error {
 		a, err := m.ask(ctx, &request{StartAt: at.Add(m.session.offset).UnixNano()})
@@ -223,7 +223,7 @@ func (r *Remote) Start(ctx context.Context, at time.Time) error {
 	})
 }
 
-// Signal passes a signal to all generators.
+// Signal sends a signal to all generators.
 func (r *Remote) Signal(sig syscall.Signal) {
 	r.mu.Lock()
 	r.stopping = true
@@ -262,7 +262,7 @@ func (r *Remote) Mirror(ctx context.Context) error {
 func (r *Remote) judge(number int, m *machine) error {
 	meta, err := rundir.At(r.DataDir, m.run).Load()
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // there was nothing to copy
+		return nil // nothing to copy
 	}
 	if err != nil {
 		return err

@@ -25,12 +25,12 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// Server answers the machine that starts a group, on a generator's machine. What it
-// starts continues when it ends.
+// Server answers, on a generator's machine, the machine that starts a group. What it starts
+// continues after the server ends.
 type Server struct {
 	DataDir string
 	Tools   tool.Set
-	// Run are the program and the first arguments of a `benchwatch run`.
+	// Run is the program and the first arguments of a `benchwatch run`.
 	Run []string
 }
 
@@ -113,15 +113,15 @@ func (s *Server) answer(ctx context.Context, r *request) (a answer) {
 	return a
 }
 
-// hinted is an error with what to do.
+// hinted is an error with a remedy.
 type hinted struct {
 	text, hint string
 }
 
 func (h *hinted) Error() string { return h.text }
 
-// prepare starts a `benchwatch run` of its own session and waits until it is ready to
-// start its tool.
+// prepare starts a `benchwatch run` in its own session and waits until it is ready to start its
+// tool.
 func (s *Server) prepare(ctx context.Context, j *Job) error {
 	if err := rundir.CheckGroup(j.Group, j.Generators); err != nil {
 		return err
@@ -138,7 +138,7 @@ func (s *Server) prepare(ctx context.Context, j *Job) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	log, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600) // no link of another user's
+	log, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600) // not a link of another user
 	if err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func (s *Server) prepare(ctx context.Context, j *Job) error {
 		return fmt.Errorf("start benchwatch run: %w", err)
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }() // ends with the process, which outlives us
+	go func() { ended <- cmd.Wait() }() // ends with the process, which outlives this one
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -171,7 +171,7 @@ func (s *Server) prepare(ctx context.Context, j *Job) error {
 	}
 }
 
-// lastNotice returns what a `benchwatch run` printed when it failed.
+// lastNotice returns the last output of a failed `benchwatch run`.
 func lastNotice(log *os.File, err error) error {
 	data, _ := io.ReadAll(io.NewSectionReader(log, 0, 1<<16))
 	h := &hinted{text: "benchwatch run ended before its start"}
@@ -189,7 +189,7 @@ func lastNotice(log *os.File, err error) error {
 	return h
 }
 
-// news returns what the other side does not have of a run.
+// news returns the data of a run that the other side lacks.
 func (s *Server) news(ctx context.Context, dir rundir.Directory, r *request) (mirror.News, error) {
 	meta, err := dir.Load()
 	if err != nil {
@@ -204,8 +204,8 @@ func (s *Server) news(ctx context.Context, dir rundir.Directory, r *request) (mi
 	return mirror.Read(dir, &meta, mirrored, &r.Have)
 }
 
-// signalRun passes a signal to a run: to its wrapper, which records that it was asked to
-// end, or if that is gone to the tool and all that it started.
+// signalRun sends a signal to a run: to its wrapper, which records that it was asked to end, or,
+// without a wrapper, to the tool and its children.
 func signalRun(dir rundir.Directory, sig syscall.Signal) error {
 	meta, err := dir.Load()
 	if err != nil || meta.Closed() {

@@ -28,8 +28,8 @@ func serve(t *testing.T, dataDir, request string) (a answer) {
 	return a
 }
 
-// TestOnlyARemovedRunIsGone: the copy of a run that is gone ends, so a run that can't be
-// read for now is not.
+// TestOnlyARemovedRunIsGone guards that only a removed run counts as gone, which ends its copy, and
+// not a run that can't be read at the moment.
 func TestOnlyARemovedRunIsGone(t *testing.T) {
 	l := newLab(t, 1)
 	dir := l.add(1)
@@ -55,8 +55,8 @@ func TestOnlyARemovedRunIsGone(t *testing.T) {
 	}
 }
 
-// TestServeRefusesForeignRuns: the run of another user names the processes that a signal
-// is sent to.
+// TestServeRefusesForeignRuns guards that no signal is sent to processes named by another user's
+// run.
 func TestServeRefusesForeignRuns(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to give a directory away")
@@ -92,5 +92,5 @@ func TestServeRefusesForeignRuns(t *testing.T) {
 	if a := ask(); a.Error != "" {
 		t.Errorf("%+v", a)
 	}
-	<-ended // so the signal is sent to an own one
+	<-ended // so the signal goes to a process of this test
 }

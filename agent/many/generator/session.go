@@ -25,11 +25,11 @@ import (
 )
 
 const (
-	// answerTime is how long an answer may take, and the whole connection.
+	// answerTime limits the time for an answer, and for connecting.
 	answerTime = time.Minute
 	// closeTime is how long ssh may take to end by itself.
 	closeTime = time.Second
-	// roundTrips measure a clock: the shortest counts.
+	// roundTrips is the number of exchanges that measure a clock; the shortest counts.
 	roundTrips = 9
 )
 
@@ -40,18 +40,18 @@ type session struct {
 	in      io.WriteCloser
 	out     *os.File
 	lines   *bufio.Scanner // of out
-	banner  int            // bytes of lines that were no answers
-	printed lastLines      // what ssh printed
+	banner  int            // bytes of lines that were not answers
+	printed lastLines      // output of ssh on standard error
 	exited  chan struct{}  // the process has ended
 	killed  sync.Once
 
-	// scraped: an agent follows the runs there. offset is by how much its clock is
-	// ahead, uncertainty half of the shortest round trip.
+	// scraped: an agent follows the runs there. offset is how far its clock is ahead, uncertainty
+	// half of the shortest round trip.
 	scraped             bool
 	offset, uncertainty time.Duration
 }
 
-// Error is why a generator can't be used, with what to do.
+// Error is why a generator can't be used, with a remedy.
 type Error struct {
 	Host string
 	Text string
@@ -68,13 +68,13 @@ func connect(ctx context.Context, host string, c *rundir.Connection) (*session, 
 	}
 	s := &session{host: host, exited: make(chan struct{})}
 	args := append([]string{}, c.SSH[1:]...)
-	// ssh passes one string to the other side's shell.
+	// ssh passes a single string to the other side's shell.
 	args = append(args, "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3", "--", host,
 		table.ShellWord(c.Benchwatch)+" group serve")
 	s.cmd = exec.Command(c.SSH[0], args...)
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C must not end the connection
 	s.cmd.Stderr = &s.printed
-	s.cmd.WaitDelay = 100 * time.Millisecond // what it started may have its standard error
+	s.cmd.WaitDelay = 100 * time.Millisecond // its children may keep standard error open
 	var err error
 	if s.in, err = s.cmd.StdinPipe(); err != nil {
 		return nil, err
@@ -134,8 +134,7 @@ func (s *session) hello(ctx context.Context) error {
 	return s.measureClock(ctx)
 }
 
-// measureClock asks for the time several times: what the shortest round trip brings is
-// the closest.
+// measureClock asks for the time repeatedly. The shortest round trip gives the best value.
 func (s *session) measureClock(ctx context.Context) error {
 	shortest := time.Duration(-1)
 	for range roundTrips {
@@ -152,8 +151,7 @@ func (s *session) measureClock(ctx context.Context) error {
 	return nil
 }
 
-// ask sends a request and returns its answer. After a mirror.AwayError the connection is
-// closed.
+// ask sends a request and returns its answer. After a mirror.AwayError the connection is closed.
 func (s *session) ask(ctx context.Context, r *request) (answer, error) {
 	line, err := json.Marshal(r)
 	if err != nil {
@@ -164,7 +162,7 @@ func (s *session) ask(ctx context.Context, r *request) (answer, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	stop := context.AfterFunc(ctx, s.kill) // what does not read blocks Write
+	stop := context.AfterFunc(ctx, s.kill) // without a reader, Write blocks
 	_, err = s.in.Write(append(line, '\n'))
 	stop()
 	if err != nil {
@@ -177,11 +175,11 @@ func (s *session) ask(ctx context.Context, r *request) (answer, error) {
 	return a, err
 }
 
-// errNoAnswer is matched by the errors of a machine that prints what is no answer.
+// errNoAnswer is matched by the errors of a machine that prints something other than answers.
 var errNoAnswer = errors.New("no answer of benchwatch")
 
-// receive returns the next answer. Before the first one, the other side's shell may print
-// a short banner.
+// receive returns the next answer. Before the first one, the other side's shell may print a short
+// banner.
 func (s *session) receive(ctx context.Context) (answer, error) {
 	defer context.AfterFunc(ctx, s.kill)()
 	for s.lines.Scan() {
@@ -199,11 +197,11 @@ func (s *session) receive(ctx context.Context) (answer, error) {
 	return answer{}, s.lost(ctx, errors.New("the connection was closed"))
 }
 
-// lost closes the connection and returns why: what ssh printed last, if that may be the
+// lost closes the connection and returns the reason: the last output of ssh, if that may be the
 // cause.
 func (s *session) lost(ctx context.Context, err error) error {
 	ended := ctx.Err()
-	s.close() // so that all that it printed is there
+	s.close() // so that all of its output has arrived
 	switch text := s.printed.text(); {
 	case errors.Is(err, errNoAnswer):
 	case text != "":
@@ -216,7 +214,7 @@ func (s *session) lost(ctx context.Context, err error) error {
 	return &mirror.AwayError{Err: err}
 }
 
-// close ends the connection. What was started there continues.
+// close closes the connection. What was started there continues.
 func (s *session) close() {
 	s.in.Close()
 	select {
@@ -227,7 +225,7 @@ func (s *session) close() {
 	<-s.exited
 }
 
-// kill ends ssh, and what it started on this machine, at once.
+// kill ends ssh and its local children at once.
 func (s *session) kill() {
 	s.killed.Do(func() {
 		select {
@@ -235,12 +233,12 @@ func (s *session) kill() {
 		default:
 			_ = unix.Kill(-s.cmd.Process.Pid, unix.SIGKILL)
 		}
-		s.out.Close() // what left its process group may still have the other end
+		s.out.Close() // a process that left its process group may have the other end open
 		s.in.Close()
 	})
 }
 
-// lastLines keeps the end of what a program prints.
+// lastLines keeps the end of a program's output.
 type lastLines struct {
 	mu   sync.Mutex
 	tail []byte
@@ -258,7 +256,7 @@ func (l *lastLines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// text returns the last line that is not empty.
+// text returns the last non-empty line.
 func (l *lastLines) text() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

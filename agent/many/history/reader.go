@@ -1,5 +1,5 @@
-// Package history reads the runs of a data directory as rows, and finds the levels of a measure
-// over months in them.
+// Package history reads the runs of a data directory as rows, and finds levels of a measure over
+// months.
 package history
 
 import (
@@ -19,16 +19,16 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// Counts reports whether a run has a place in a history: it succeeded, and did more than
-// fill or empty tables.
+// Counts reports whether a run belongs in a history: it succeeded and did more than fill or empty
+// tables.
 func Counts(m *rundir.Meta) bool {
 	return m.Outcome == rundir.Succeeded && !m.IsPreparation()
 }
 
-// MaxRuns is how many runs a Reader returns, the newest.
+// MaxRuns is the maximum number of runs that a Reader returns: the newest ones.
 const MaxRuns = 10_000
 
-// Reader reads the runs of a data directory. It reads each run that has ended once.
+// Reader reads the runs of a data directory. It reads each ended run once.
 type Reader struct {
 	dataDir string
 	only    []string
@@ -38,13 +38,13 @@ type Reader struct {
 	runs map[string]*run // by id
 }
 
-// run is what is kept of one run.
+// run is what the reader keeps of one run.
 type run struct {
-	size   int64 // of run.json
+	size   int64 // size of run.json
 	at     time.Time
 	meta   rundir.Meta
 	row    *review.Row // nil: not read
-	whole  bool        // row has what was observed
+	whole  bool        // row includes observed values
 	failed bool        // it can't be read
 }
 
@@ -53,18 +53,18 @@ func NewReader(dataDir string, only []string, tools func() tool.Set) *Reader {
 	return &Reader{dataDir: dataDir, only: only, tools: tools, runs: map[string]*run{}}
 }
 
-// Query chooses runs.
+// Query selects runs.
 type Query struct {
-	// Wanted chooses by a run's facts, beside Counts; nil: all.
+	// Wanted selects runs by their facts, in addition to Counts; nil: all.
 	Wanted func(*rundir.Meta) bool
-	// Observed: the rows have what was observed of servers and machines.
+	// Observed: rows include the observed values of servers and machines.
 	Observed bool
-	// Newest is how many are returned at most; 0: MaxRuns.
+	// Newest is the maximum number of returned runs; 0: MaxRuns.
 	Newest int
 }
 
-// Rows returns the runs, oldest first, and how many older ones were left out. A run that
-// can't be read is left out, too.
+// Rows returns the runs, oldest first, and how many older ones were left out. It leaves out
+// unreadable runs, too.
 func (r *Reader) Rows(ctx context.Context, q Query) (rows []review.Row, older int, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -104,7 +104,7 @@ func (r *Reader) Rows(ctx context.Context, q Query) (rows []review.Row, older in
 	return rows, older, nil
 }
 
-// list notes which runs there are. A run.json that has changed is read again.
+// list updates the list of runs. A changed run.json is read again.
 func (r *Reader) list() error {
 	ids, err := rundir.List(r.dataDir)
 	if err != nil {
@@ -153,7 +153,7 @@ func (r *Reader) Settings(id string) map[string]string {
 	return SettingsIn(rundir.At(r.dataDir, id))
 }
 
-// SettingsIn returns the settings of the servers of a run in its directory, nil if none were
+// SettingsIn returns the settings of the servers of the run in a directory, nil if none were
 // recorded.
 func SettingsIn(dir rundir.Directory) map[string]string {
 	recorded, err := record.ReadSettings(dir)
@@ -163,7 +163,7 @@ func SettingsIn(dir rundir.Directory) map[string]string {
 	return review.SettingsOf(recorded)
 }
 
-// KindOf returns the facts whose values make a series each: KindFacts and others.
+// KindOf returns the facts that separate runs into series: KindFacts and others.
 func KindOf(others []string) []string {
 	by := slices.Clone(KindFacts)
 	for _, name := range others {

@@ -40,7 +40,7 @@ func recordRun(t *testing.T, dataDir string, i, threads int, tps float64, versio
 	return dir
 }
 
-// months are 30 runs of two kinds, of which the last 15 are a fifth slower.
+// months returns a folder with 30 runs of two kinds. The last 15 are slower by a fifth.
 func months(t *testing.T) string {
 	dataDir := t.TempDir()
 	for i := range 30 {
@@ -54,10 +54,10 @@ func months(t *testing.T) string {
 	return dataDir
 }
 
-// Runs are read once, a changed one again; what was removed is gone.
+// Runs are read once, and changed ones again; removed ones disappear.
 func TestRows(t *testing.T) {
 	dataDir := months(t)
-	read := 0 // runs whose output was parsed
+	read := 0 // number of runs whose output was parsed
 	counted := *sysbench.Tool
 	counted.NewParser = func(d tool.Description) tool.Parser {
 		read++

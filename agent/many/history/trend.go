@@ -18,27 +18,26 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// Trend is a measure of runs over months: a series for each kind of run.
+// Trend is a measure of runs over months: one series for each kind of run.
 type Trend struct {
 	Measure string `json:"measure"`
-	// Unit is the one of all values, of which latencies are in milliseconds and shares in
-	// percent.
+	// Unit is the unit of all values. Latencies are in milliseconds, shares in percent.
 	Unit   string        `json:"unit,omitempty"`
 	Series []TrendSeries `json:"series"`
-	// Notes are what a reader should know of the result.
+	// Notes are remarks for readers of the result.
 	Notes []string `json:"notes,omitempty"`
-	// Link returns where a run is shown; nil: nowhere.
+	// Link returns the address of a run's page; nil: there is none.
 	Link func(id string) string `json:"-"`
 
 	unit table.Unit
 }
 
-// TrendSeries is the runs of one kind, oldest first.
+// TrendSeries are the runs of one kind, oldest first.
 type TrendSeries struct {
-	// Facts are what all runs have in common and other series have not.
+	// Facts are common to all runs and differ from those of other series.
 	Facts []review.Fact `json:"facts"`
 	Runs  []TrendRun    `json:"runs"`
-	// Levels are stretches of runs with one level.
+	// Levels are stretches of consecutive runs around the same level.
 	Levels  []TrendLevel  `json:"levels"`
 	Changes []TrendChange `json:"changes"`
 }
@@ -52,7 +51,7 @@ type TrendRun struct {
 	facts map[string]string
 }
 
-// TrendLevel is consecutive runs of a series.
+// TrendLevel is a stretch of consecutive runs in a series.
 type TrendLevel struct {
 	From string  `json:"from_run"`
 	To   string  `json:"to_run"`
@@ -62,9 +61,9 @@ type TrendLevel struct {
 	Begin, End int `json:"-"`
 }
 
-// TrendChange is where a level ends and the next one begins.
+// TrendChange is the end of one level and the beginning of the next.
 type TrendChange struct {
-	// Before is the last run of the level before, After the first one of the next level.
+	// Before is the last run of the earlier level, After the first run of the next one.
 	Before string `json:"before_run"`
 	After  string `json:"after_run"`
 	// At is when After began.
@@ -78,8 +77,8 @@ type TrendChange struct {
 	Index int `json:"-"`
 }
 
-// FactChange is a fact, label or setting with its values before and after; empty if a run
-// has none.
+// FactChange is a fact, label or setting with its values before and after; empty if a run has no
+// value.
 type FactChange struct {
 	Name   string `json:"name"`
 	Before string `json:"before,omitempty"`
@@ -88,24 +87,24 @@ type FactChange struct {
 	Setting bool `json:"setting,omitempty"`
 }
 
-// TrendOptions are what a Trend is about.
+// TrendOptions configure a Trend.
 type TrendOptions struct {
-	// Measure is named as conditions name it: tps, p95, lag …
+	// Measure is the name of a measure as in conditions: tps, p95, lag …
 	Measure string
-	// By are the facts whose values make a series each, besides the tool's options and the
+	// By are facts that separate runs into series, in addition to the tool's options and the
 	// parameters of sweeps.
 	By []string
-	// Settings returns the settings of a run's servers; nil: none are known.
+	// Settings returns the settings of a run's servers; nil: unknown.
 	Settings func(id string) map[string]string
 }
 
-// KindFacts are the facts that make runs comparable at all.
+// KindFacts are the facts in which runs must agree to be comparable.
 var KindFacts = []string{"tool", "workload", "threads", "verb"}
 
 // leastRuns is the number of runs below which a series has no changes.
 const leastRuns = 8
 
-// NewTrend makes the trend of runs. The error is for a measure that none has.
+// NewTrend returns the trend of runs. It fails if no run has the measure.
 func NewTrend(rows []review.Row, o TrendOptions) (*Trend, error) {
 	rows = slices.Clone(rows)
 	slices.SortStableFunc(rows, func(a, b review.Row) int { return a.StartedAt.Compare(b.StartedAt) })
@@ -168,8 +167,8 @@ func NewTrend(rows []review.Row, o TrendOptions) (*Trend, error) {
 	return t, nil
 }
 
-// variedParameters returns the names of what was set to different values on purpose, without
-// those in known: the tool's options, and what varies within a sweep.
+// variedParameters returns the names of parameters that were varied on purpose and are not in
+// known: the tool's options, and the parameters of a sweep.
 func variedParameters(rows []review.Row, known []string) []string {
 	values, sweeps := map[string]map[string]bool{}, map[string]map[string]string{}
 	note := func(name, value string) {
@@ -209,8 +208,8 @@ func variedParameters(rows []review.Row, known []string) []string {
 	})
 }
 
-// TrendMeasures returns the names of the measures of which runs may have a trend: those of the
-// tool that at least one run has, and those of servers.
+// TrendMeasures returns the names of the measures that can have a trend: measures of the tool that
+// at least one run has, and measures of servers.
 func TrendMeasures(rows []review.Row) []string {
 	var names []string
 	add := func(all []review.Measure) {
@@ -225,7 +224,7 @@ func TrendMeasures(rows []review.Row) []string {
 	return names
 }
 
-// dropCommonFacts leaves out of the series' names what all have.
+// dropCommonFacts removes facts that all series have in common from their names.
 func (t *Trend) dropCommonFacts() {
 	if len(t.Series) < 2 {
 		return
@@ -239,7 +238,7 @@ func (t *Trend) dropCommonFacts() {
 	}
 }
 
-// find finds the levels of a series and what differs between them.
+// find finds the levels of a series and the differences between them.
 func (s *TrendSeries) find(settings func(string) map[string]string) {
 	values := make([]float64, len(s.Runs))
 	for i := range s.Runs {
@@ -262,7 +261,7 @@ func (s *TrendSeries) find(settings func(string) map[string]string) {
 		c.Differs = s.differences(parts[i-1], p)
 		if settings != nil {
 			for _, d := range changedSettings(settings(before.ID), settings(after.ID)) {
-				// The version of the server may be a label, too.
+				// The version of the server may also be a label.
 				if !slices.ContainsFunc(c.Differs, func(f FactChange) bool { return f.Name == d.Name && f.Before == d.Before && f.After == d.After }) {
 					c.Differs = append(c.Differs, d)
 				}
@@ -272,8 +271,8 @@ func (s *TrendSeries) find(settings func(string) map[string]string) {
 	}
 }
 
-// differences returns the facts in which the runs on both sides of a change differ, and
-// that do not vary within one of the levels.
+// differences returns the facts in which the runs before and after a change differ, and which do
+// not vary within one of the levels.
 func (s *TrendSeries) differences(a, b analysis.Part) []FactChange {
 	before, after := s.Runs[a.End-1].facts, s.Runs[b.Begin].facts
 	names := map[string]bool{}
@@ -299,7 +298,7 @@ func (s *TrendSeries) differences(a, b analysis.Part) []FactChange {
 }
 
 func changedSettings(before, after map[string]string) []FactChange {
-	if before == nil || after == nil { // not recorded: unknown, not gone
+	if before == nil || after == nil { // not recorded: unknown, not removed
 		return nil
 	}
 	var changed []FactChange
@@ -345,7 +344,7 @@ func (t *Trend) Head() string {
 	return m.Head()
 }
 
-// ChangeTable has a row for each change of a series.
+// ChangeTable returns a table with a row for each change of a series.
 func (t *Trend) ChangeTable(s *TrendSeries) *table.Table {
 	out := table.New(table.Named("since", "first run", "runs before", "runs after", t.Head()+" before", "after", "change", "what differs")...)
 	for i := range s.Changes {
@@ -356,7 +355,7 @@ func (t *Trend) ChangeTable(s *TrendSeries) *table.Table {
 	return out
 }
 
-// ChangeText describes by how much a level changed.
+// ChangeText describes the size of a change.
 func (t *Trend) ChangeText(s *TrendSeries, i int) string {
 	c := &s.Changes[i]
 	return fmt.Sprintf("%s: %+.1f %%, from %s in %s to %s %s in %s", table.Instant(c.At), c.ChangePercent, table.Digits.Format(c.From), table.Plural(s.Levels[i].Runs, "run"),

@@ -21,76 +21,75 @@ import (
 )
 
 const (
-	// allInterval is how often also the ended runs of a machine are looked at.
+	// allInterval is the interval for checking the ended runs of a machine as well.
 	allInterval = 30 * time.Second
-	// partsAtOnce bounds what is taken of one run before the next one has its turn.
+	// partsAtOnce is the number of parts taken from one run before the next run has its turn.
 	partsAtOnce = 4
-	// takeOver is how long a machine is away until another one that has the same run
+	// takeOver is how long a machine must be away before another machine with the same run
 	// continues its copy.
 	takeOver = 10 * time.Second
-	// staging is the folder in the data directory for copies of ended runs that are
-	// not complete yet.
+	// staging is the folder in the data directory for incomplete copies of ended runs.
 	staging = "peers"
 )
 
-// Copier keeps copies of the runs of one machine up to date, in a data directory.
+// Copier keeps copies of one machine's runs up to date in a data directory.
 type Copier struct {
 	DataDir string
 	Source  Source
-	// From is recorded in the copies, without Scraped, which the Source decides.
+	// From is recorded in the copies. The Source decides its Scraped.
 	From rundir.Mirror
-	// Files are the names of the files that are copied.
+	// Files are the names of the files to copy.
 	Files []string
-	// MaxAge is how long ago an ended run may have been closed to be copied whole.
+	// MaxAge is how long ago an ended run may have been closed to be copied completely.
 	MaxAge time.Duration
-	// Interval is how often the machine is asked for what is new; after an error the
-	// pause doubles up to LongestPause.
+	// Interval is the interval for asking the machine for new data. After errors the pause doubles
+	// up to LongestPause.
 	Interval, LongestPause time.Duration
-	// Once: Run returns when nothing more will come of any run in the list.
+	// Once: Run returns when no run in the list will get more data.
 	Once bool
 	// Wake, if not nil, ends a pause.
 	Wake <-chan struct{}
-	// Absent reports whether a machine from which a run is copied already is away; nil: it
-	// always is.
+	// Absent reports whether another machine, from which a run is already being copied, is away;
+	// nil: it always is.
 	Absent func(host string) bool
-	// Notify is called once for each cause why a run, or nothing at all if run is empty, can't
-	// be copied, and with nil when the machine answers again.
+	// Notify is called once for each reason why a run can't be copied (run is empty if no run can),
+	// and with nil when the machine answers again.
 	Notify func(run string, err error)
 	Log    *slog.Logger
 
 	copies  map[string]*copied
-	all     time.Time // when ended runs were looked at
-	failure string    // what Notify was called with
+	all     time.Time // time of the last check of ended runs
+	failure string    // last argument of Notify
 
 	mu    sync.Mutex
 	stats Stats
-	seen  time.Time // when it answered last, or when it was first asked
+	seen  time.Time // time of the last answer, or of the first request
 }
 
 // Stats is the state of a Copier.
 type Stats struct {
-	// Version is benchwatch's on the machine, empty until it is known.
+	// Version is benchwatch's version on the machine, empty before it is known.
 	Version string
 	Up      bool
-	// LastSuccess is when everything new was last copied; zero: not yet.
+	// LastSuccess is when all new data was last copied; zero: never.
 	LastSuccess time.Time
 	Bytes       uint64
 	Errors      uint64
-	// Live is how many runs are copied while they last, Refused how many are not
-	// copied since they are in conflict with another one or damaged.
+	// Live is the number of runs that are copied while in progress. Refused is the number of runs
+	// that are not copied because they are damaged or conflict with another run.
 	Live, Refused int
 }
 
-// state is what becomes of a run in the list.
+// state is how a run in the list is copied.
 type state int
 
 const (
 	copying  state = iota
-	staged         // it had ended when it was first seen: the copy appears when it is complete
-	complete       // the copy is closed; markers may still come
-	standby        // it is copied from another machine; this one continues when that is away
-	recorded       // it is recorded here
-	refused        // it conflicts with what is here, or is damaged; its copy has ended
+	staged         // it had ended when first seen: the copy appears when it is complete
+	complete       // the copy is closed; markers may still be added
+	standby        // it is copied from another machine; this one continues if that is away
+	recorded       // it was recorded here
+	refused        // it is damaged or conflicts with a run here; its copy has ended
 )
 
 // copied is a run of the machine. Only the goroutine of Run uses it.
@@ -98,13 +97,13 @@ type copied struct {
 	mirror *Mirror
 	state  state
 	host   string // the machine whose copy a standby may continue
-	// changed and sizes are those in the list when the copy was last up to date.
+	// changed and sizes are the values in the list when the copy was last up to date.
 	changed int64
 	sizes   map[string]int64
-	problem string // what Notify was called with
+	problem string // last argument of Notify
 }
 
-// Stats returns the present state.
+// Stats returns the current state.
 func (c *Copier) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -124,8 +123,8 @@ func (c *Copier) update(change func(*Stats)) {
 	change(&c.stats)
 }
 
-// Run copies until ctx is done, whose error it returns, or with Once until nothing more
-// will come. It continues the copies that an earlier process began.
+// Run copies until ctx is done and returns ctx's error, or with Once until no more data will come.
+// It continues the copies of an earlier process.
 func (c *Copier) Run(ctx context.Context) error {
 	c.copies = map[string]*copied{}
 	c.update(func(*Stats) { c.seen = time.Now() })
@@ -158,7 +157,7 @@ func (c *Copier) Run(ctx context.Context) error {
 	}
 }
 
-// isOver reports whether nothing more will come of any run.
+// isOver reports whether no run will get more data.
 func (c *Copier) isOver() bool {
 	if len(c.copies) == 0 {
 		return false
@@ -177,7 +176,7 @@ func (c *Copier) isOver() bool {
 	return true
 }
 
-// resume finds the copies that were not complete when an earlier process ended.
+// resume finds copies that were incomplete when an earlier process ended.
 func (c *Copier) resume() {
 	if c.Once {
 		return // the list has them
@@ -202,7 +201,7 @@ func (c *Copier) newCopy(id string, s state) *copied {
 	return &copied{state: s, mirror: &Mirror{Dir: rundir.At(dataDir, id), Files: c.Files, From: c.From}}
 }
 
-// note records how a pass ended.
+// note records the result of a pass.
 func (c *Copier) note(err error) {
 	if err != nil {
 		c.update(func(s *Stats) { s.Up = false; s.Errors++ })
@@ -220,7 +219,7 @@ func (c *Copier) note(err error) {
 	}
 }
 
-// pass takes what is new of all runs. more: it is not all. The error is for the machine.
+// pass takes new data of all runs. more: there is more to take. The error concerns the machine.
 func (c *Copier) pass(ctx context.Context) (more bool, err error) {
 	recent, began := time.Duration(0), time.Now()
 	if began.Sub(c.all) >= allInterval {
@@ -240,7 +239,7 @@ func (c *Copier) pass(ctx context.Context) (more bool, err error) {
 		c.all = began
 	}
 	c.From.Scraped = l.Scraped
-	slices.SortStableFunc(l.Runs, func(a, b Entry) int { // open runs first, new before old
+	slices.SortStableFunc(l.Runs, func(a, b Entry) int { // open runs first, new ones before old ones
 		if a.Closed == b.Closed {
 			return strings.Compare(b.ID, a.ID)
 		}
@@ -257,7 +256,7 @@ func (c *Copier) pass(ctx context.Context) (more bool, err error) {
 		switch own := c.copies[id]; {
 		case listed[id]:
 		case own.state == standby, recent > 0 && own.state >= complete:
-			delete(c.copies, id) // the machine has forgotten it
+			delete(c.copies, id) // the machine no longer has it
 		case own.state < complete: // closed since, or removed
 			l.Runs = append(l.Runs, Entry{ID: id})
 		}
@@ -283,8 +282,8 @@ func (c *Copier) pass(ctx context.Context) (more bool, err error) {
 	return more, nil
 }
 
-// take takes what is new of one run. Only an error of the machine is returned; one of the
-// run does not concern the others.
+// take takes new data of one run. It returns only errors of the machine, since an error of the run
+// does not concern the others.
 func (c *Copier) take(ctx context.Context, e *Entry) (more bool, err error) {
 	own := c.copies[e.ID]
 	if own == nil {
@@ -324,16 +323,16 @@ func (c *Copier) take(ctx context.Context, e *Entry) (more bool, err error) {
 	if _, away := errors.AsType[*AwayError](err); away {
 		return false, err
 	}
-	c.complain(own, err) // tried again
+	c.complain(own, err) // retried
 	return false, nil
 }
 
-// isFinal reports whether no more will come of a copy after an error.
+// isFinal reports whether no more data can follow after an error.
 func isFinal(err error) bool {
 	return errors.Is(err, ErrGone) || errors.Is(err, ErrForeign) || errors.Is(err, ErrReplaced) || errors.Is(err, ErrRefused)
 }
 
-// complain reports what is wrong with a run once.
+// complain reports a problem of a run once.
 func (c *Copier) complain(own *copied, err error) {
 	c.update(func(s *Stats) { s.Errors++ })
 	if text := err.Error(); own.problem != text {
@@ -342,7 +341,7 @@ func (c *Copier) complain(own *copied, err error) {
 	}
 }
 
-// begin decides what becomes of a run that is new.
+// begin decides how to copy a new run.
 func (c *Copier) begin(ctx context.Context, e *Entry) (*copied, error) {
 	own := c.newCopy(e.ID, copying)
 	dir := own.mirror.Dir
@@ -388,7 +387,7 @@ func (c *Copier) begin(ctx context.Context, e *Entry) (*copied, error) {
 	return own, nil
 }
 
-// recordedBy describes where a run here comes from.
+// recordedBy describes the origin of a run in this data directory.
 func recordedBy(m *rundir.Meta) string {
 	if m.IsCopy() {
 		return "the one here is from peer " + m.Mirror.Host
@@ -402,7 +401,7 @@ func hasSizes(dir rundir.Directory, names []string, sizes map[string]int64) bool
 	return !slices.ContainsFunc(names, func(name string) bool { return here[name] != sizes[name] })
 }
 
-// copy brings a copy up to date, in some parts at most.
+// copy updates a copy by a limited number of parts.
 func (c *Copier) copy(ctx context.Context, own *copied, e *Entry) (more bool, err error) {
 	dir := own.mirror.Dir
 	if space, err := rundir.SpaceOf(c.DataDir); c.From.Peer && err == nil && space.Low() {
@@ -441,8 +440,7 @@ func (c *Copier) copy(ctx context.Context, own *copied, e *Entry) (more bool, er
 	return true, nil
 }
 
-// abandon ends a copy that will get no more data. If that can't be recorded it is tried
-// again.
+// abandon ends a copy that will get no more data. If that can't be recorded, it is retried.
 func (c *Copier) abandon(own *copied, why error) {
 	var err error
 	if own.state == staged {

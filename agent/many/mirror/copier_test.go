@@ -62,8 +62,8 @@ func end(t *testing.T, dir rundir.Directory) {
 	}
 }
 
-// TestRead: a file is asked for from where the copy ends, and is noticed to be another one
-// if that end is not in it, whatever its size is now.
+// TestRead guards that a file is requested from the end of the copy, and that a different file is
+// noticed if that end is not in it, whatever its size.
 func TestRead(t *testing.T) {
 	dir := begin(t, t.TempDir())
 	meta, err := dir.Load()
@@ -108,12 +108,12 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestCopierEnds: a Copier of one run returns when nothing more will come of it, and then
-// the run here has an end.
+// TestCopierEnds guards that a Copier with Once returns when no more data will come, and that the
+// local run then has an end.
 func TestCopierEnds(t *testing.T) {
 	for name, c := range map[string]struct {
-		here func(t *testing.T, dataDir string) // before it begins
-		// then happens there, or here, once it has begun.
+		here func(t *testing.T, dataDir string) // before the copy begins
+		// then happens there, or here, after the copy has begun.
 		then    func(t *testing.T, there, here rundir.Directory)
 		outcome rundir.Outcome
 		problem string

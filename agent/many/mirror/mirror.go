@@ -1,6 +1,6 @@
-// Package mirror copies run directories that other machines record, while they are
-// written: the protocol by which a machine is asked for what is new, the copy of one run,
-// and the Copier, which keeps the copies of all runs of a machine.
+// Package mirror copies run directories from other machines while they are recorded. It contains
+// the protocol for requesting new data, the copy of one run, and the Copier, which keeps the copies
+// of all runs of a machine.
 package mirror
 
 import (
@@ -20,48 +20,48 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// copyLock is held while a copy is added to.
+// copyLock is held while data is added to a copy.
 const copyLock = ".mirror.lock"
 
-// maxRun bounds the files of a copy together, in bytes: weeks of any tool.
+// maxRun is the maximum total size of a copy's files in bytes: weeks of any tool.
 const maxRun = 4 << 30
 
 // Errors of Update.
 var (
-	// ErrForeign is returned for a run of the same id that is another one.
+	// ErrForeign is returned for a different run with the same id.
 	ErrForeign = errors.New("is another run of the same id")
-	// ErrGone is returned for a run that the other machine does not have any more.
+	// ErrGone is returned for a run that no longer exists on the other machine.
 	ErrGone = errors.New("was removed there")
-	// ErrReplaced is returned for a file that was not only appended to.
+	// ErrReplaced is returned for a file that changed in other ways than by appending.
 	ErrReplaced = errors.New("was replaced there")
-	// ErrRefused is returned for something that no run has, or for too much of it.
+	// ErrRefused is returned for content that no run has, or too much of it.
 	ErrRefused = errors.New("is refused")
-	// ErrMoved is returned if another process added to the copy meanwhile.
+	// ErrMoved is returned if another process added data to the copy meanwhile.
 	ErrMoved = errors.New("has changed meanwhile")
 )
 
-// Mirror is a copy of a run that another machine records. It is resumed by what it has:
-// files are only appended to, and run.json, which comes last, is replaced in one step.
+// Mirror is a copy of a run that another machine records. Its content is enough to resume it: files
+// only grow, and run.json, which comes last, is replaced atomically.
 type Mirror struct {
 	Dir rundir.Directory
 	// From is recorded in the copy's run.json.
 	From rundir.Mirror
-	// Files are the names of the files that are copied.
+	// Files are the names of the files to copy.
 	Files []string
 
-	meta   string // hash of the run.json that it has
-	closed bool   // by that
+	meta   string // hash of its run.json
+	closed bool   // according to that run.json
 }
 
-// Progress is what an Update did.
+// Progress is the result of an Update.
 type Progress struct {
-	// Bytes is how much of files was received.
+	// Bytes is the number of bytes received for files.
 	Bytes int
-	// More: there is more to take. Over: the run is closed, and the copy complete.
+	// More: there is more to take. Over: the run is closed and the copy is complete.
 	More, Over bool
 }
 
-// Update takes what is new, a part of each file at most.
+// Update takes new data, at most one part of each file.
 func (m *Mirror) Update(ctx context.Context, from Source) (Progress, error) {
 	if err := os.MkdirAll(filepath.Dir(string(m.Dir)), 0o755); err != nil {
 		return Progress{}, err
@@ -92,7 +92,7 @@ func (m *Mirror) Update(ctx context.Context, from Source) (Progress, error) {
 	if added, err = m.take(&n, have); err != nil {
 		return p, err
 	}
-	if n.More && added == 0 { // would be asked for again at once
+	if n.More && added == 0 { // it would be requested again at once
 		return p, m.refuse("it has more, and sends none of it")
 	}
 	p.Over = m.closed && !n.More
@@ -105,7 +105,7 @@ func (m *Mirror) refuse(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", m.problem(ErrRefused), fmt.Errorf(format, args...))
 }
 
-// have returns what the copy has, and the size of its files together.
+// have describes the copy, and returns the total size of its files.
 func (m *Mirror) have() (*Have, int64, error) {
 	if !m.exists() {
 		m.meta = ""
@@ -121,7 +121,7 @@ func (m *Mirror) have() (*Have, int64, error) {
 	return have, total, nil
 }
 
-// heldIn describes a whole file, a zero Held if there is none.
+// heldIn describes a whole file; it returns a zero Held if the file does not exist.
 func heldIn(path string) (Held, error) {
 	f, err := rundir.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -143,13 +143,13 @@ func (m *Mirror) exists() bool {
 	return err == nil
 }
 
-// isOf reports whether a run here is a copy from the same machine.
+// isOf reports whether a local run is a copy from the same machine.
 func (m *Mirror) isOf(meta *rundir.Meta) bool {
 	return meta.Mirror != nil && meta.Mirror.Host == m.From.Host && meta.Mirror.Peer == m.From.Peer
 }
 
-// Abandon ends a copy that will get no more data, for a reason. A run that is not this
-// copy stays as it is.
+// Abandon ends a copy that will get no more data, for a reason. It does not change a run that is
+// not this copy.
 func (m *Mirror) Abandon(reason string) error {
 	if !m.exists() {
 		return nil
@@ -168,7 +168,7 @@ func (m *Mirror) Abandon(reason string) error {
 	return err
 }
 
-// take writes what is new. added are the bytes of files.
+// take writes new data. added is the number of bytes added to files.
 func (m *Mirror) take(n *News, have *Have) (added int, err error) {
 	var meta rundir.Meta
 	closed := m.closed
@@ -184,7 +184,7 @@ func (m *Mirror) take(n *News, have *Have) (added int, err error) {
 			return 0, err
 		}
 	}
-	// Another process or peer may add to the copy.
+	// Another process or peer may add data to the copy.
 	lock, err := m.Dir.Lock(copyLock, true)
 	if err != nil {
 		return 0, err
@@ -217,13 +217,13 @@ func (m *Mirror) take(n *News, have *Have) (added int, err error) {
 	return added, nil
 }
 
-// adapt changes the facts of a run to those of its copy, which names no file and no
-// process of this machine.
+// adapt turns the facts of a run into the facts of its copy, which must not name files or processes
+// of this machine.
 func (m *Mirror) adapt(meta *rundir.Meta) {
 	from := m.From
 	meta.Mirror = &from
 	if meta.Log != nil {
-		if meta.ClockStartedAt == nil { // times in a log begin with the run
+		if meta.ClockStartedAt == nil { // times in a log start with the run
 			at := meta.StartedAt
 			meta.ClockStartedAt = &at
 		}
@@ -234,8 +234,8 @@ func (m *Mirror) adapt(meta *rundir.Meta) {
 	}
 }
 
-// wholeLines cuts off a line that has no end yet: who writes the file may take it back
-// after a crash. One that is longer than a part is taken in pieces.
+// wholeLines removes an incomplete last line, since its writer may take it back after a crash. A
+// line longer than a part is taken in pieces.
 func wholeLines(data []byte) []byte {
 	end := bytes.LastIndexByte(data, '\n') + 1
 	if end == 0 && len(data) == PartSize {
@@ -244,7 +244,7 @@ func wholeLines(data []byte) []byte {
 	return data[:end]
 }
 
-// create makes the copy's directory, without what the other side's processes need.
+// create creates the copy's directory, without what belongs to the processes of the other side.
 func (m *Mirror) create(meta *rundir.Meta) error {
 	tmp := rundir.Directory(filepath.Join(filepath.Dir(string(m.Dir)), ".new-"+rand.Text()))
 	if err := os.Mkdir(string(tmp), 0o755); err != nil {
@@ -269,7 +269,7 @@ func (m *Mirror) create(meta *rundir.Meta) error {
 	return nil
 }
 
-// add appends to a file that had so many bytes.
+// add appends to a file of the given size.
 func (m *Mirror) add(p Part, size int64) error {
 	switch {
 	case len(p.Data) == 0:

@@ -13,15 +13,15 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// said is what another machine answers.
+// said is the answer of another machine.
 type said News
 
 func (s said) News(context.Context, string, *Have) (News, error) { return News(s), nil }
 
 func (s said) List(context.Context, time.Duration) (List, error) { return List{}, nil }
 
-// TestCopyNamesNothingOfThisMachine: whoever recorded a run, its copy names no log file and
-// no process that would be used here.
+// TestCopyNamesNothingOfThisMachine guards that a copy of any run names no log file and no process
+// that would be used here.
 func TestCopyNamesNothingOfThisMachine(t *testing.T) {
 	for _, peer := range []bool{false, true} {
 		data := t.TempDir()
@@ -44,8 +44,8 @@ func TestCopyNamesNothingOfThisMachine(t *testing.T) {
 	}
 }
 
-// TestRefused: what no run has ends a copy with a reason. What has its name and is no copy
-// stays as it is.
+// TestRefused guards that content which no run has ends a copy with a reason, and that a run with
+// the same name that is not a copy stays as it is.
 func TestRefused(t *testing.T) {
 	run := func(id string) json.RawMessage {
 		text, err := json.Marshal(rundir.Meta{ID: id, StartedAt: time.Now()})
@@ -95,8 +95,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestAbandonDecidesNoOutcome: how a run ended is decided in one place, also for a copy that
-// gets no more data: an exit status that was seen counts.
+// TestAbandonDecidesNoOutcome guards that the outcome is decided in one place, even for a copy that
+// gets no more data: a known exit status counts.
 func TestAbandonDecidesNoOutcome(t *testing.T) {
 	at, code := time.Now().UTC(), 7
 	for name, c := range map[string]struct {
@@ -126,7 +126,7 @@ func TestAbandonDecidesNoOutcome(t *testing.T) {
 	}
 }
 
-// TestManyEmptyParts: a short text does not become a large list.
+// TestManyEmptyParts guards that a short text does not become a large list.
 func TestManyEmptyParts(t *testing.T) {
 	var n News
 	if err := json.Unmarshal([]byte(`{"files":[`+strings.Repeat("{},", 1000)+`{}]}`), &n); err == nil || len(n.Files) > maxFiles {

@@ -21,24 +21,24 @@ import (
 )
 
 const (
-	// Format is the version of the protocol: of List, Have and News, as JSON. Machines
-	// with different ones do not copy from each other.
+	// Format is the version of the protocol: List, Have and News as JSON. Machines with different
+	// versions do not copy from each other.
 	Format = 2
-	// LongestAnswer bounds a List or a News, in bytes of JSON.
+	// LongestAnswer is the maximum size of a List or a News in bytes of JSON.
 	LongestAnswer = 8 << 20
-	// PartSize bounds what is sent of a file at a time. No other file follows one that has
-	// so much.
+	// PartSize is the maximum number of bytes sent from one file. After a part of this size no
+	// other file follows.
 	PartSize = 256 << 10
 
-	// endSize is how many of the last bytes that a copy has of a file identify it.
+	// endSize is the number of bytes at the end of a copied file that identify it.
 	endSize = 512
-	// maxFiles and maxRuns are more than a run has files and an agent lists runs.
+	// maxFiles and maxRuns are limits that no run and no agent reaches.
 	maxFiles = 100
 	maxRuns  = 20_000
 )
 
-// Outputs are the files with what the tool printed, Records what was recorded beside
-// them, without the markers. All of them are only appended to.
+// Outputs are the files with the tool's output, Records what was recorded beside them, without
+// markers. All of them only grow.
 var (
 	Outputs = []string{rundir.StdoutFile, rundir.StderrFile}
 	Records = []string{rundir.StatusFile, rundir.LatenciesFile, host.File, record.SettingsFile, record.StatementsFile}
@@ -46,11 +46,11 @@ var (
 
 // Source is a machine that records runs.
 type Source interface {
-	// List returns the runs to copy that are not closed, and those that were closed
-	// within recent. An error concerns the machine.
+	// List returns the runs to copy that are open, or were closed within recent. An error concerns
+	// the machine.
 	List(ctx context.Context, recent time.Duration) (List, error)
-	// News returns what a copy does not have of a run. The error is an AwayError if it
-	// concerns the machine, not the run.
+	// News returns the data of a run that a copy lacks. The error is an AwayError if it concerns
+	// the machine instead of the run.
 	News(ctx context.Context, run string, have *Have) (News, error)
 }
 
@@ -64,59 +64,59 @@ func (e *AwayError) Unwrap() error { return e.Err }
 type List struct {
 	Format  int    `json:"format"`
 	Version string `json:"version"`
-	// Output: the tools' output is among what is sent.
+	// Output: the data includes the tools' output.
 	Output bool    `json:"output"`
 	Runs   Entries `json:"runs"`
 	// Scraped: the machine serves the metrics of its runs.
 	Scraped bool `json:"-"`
 }
 
-// Entry is a run in a List. Changed and Sizes are absent if they are unknown.
+// Entry is a run in a List. Changed and Sizes are absent if unknown.
 type Entry struct {
 	ID     string `json:"id"`
 	Closed bool   `json:"closed,omitempty"`
 	// Changed is when run.json was written, in nanoseconds.
 	Changed int64 `json:"changed"`
-	// Sizes are those of the files that there are, in bytes.
+	// Sizes are the sizes of existing files in bytes.
 	Sizes map[string]int64 `json:"sizes"`
 }
 
-// Have is what a copy has: of each file that is copied, and the Hash of the run.json.
+// Have describes a copy: each copied file, and the Hash of its run.json.
 type Have struct {
 	Files map[string]Held `json:"files"`
 	Meta  string          `json:"meta,omitempty"`
 }
 
-// Held is how many bytes a copy has of a file, and the Hash of the last of them, by which
-// another file of the name is noticed.
+// Held is the number of bytes in a copied file, and the Hash of the last of them, which reveals a
+// different file with the same name.
 type Held struct {
 	Size int64  `json:"size"`
 	End  string `json:"end,omitempty"`
 }
 
-// News is what a copy does not have. The run.json comes last, once no file has more:
-// when it shows the end, the files are complete. Without a copy it comes first too.
+// News is the data that a copy lacks. run.json comes last, when no file has more data: if it shows
+// the end, the files are complete. For a new copy run.json also comes first.
 type News struct {
 	Files Parts           `json:"files,omitempty"`
 	Meta  json.RawMessage `json:"meta,omitempty"`
 	More  bool            `json:"more,omitempty"`
-	// Gone: there is no such run any more.
+	// Gone: the run no longer exists.
 	Gone bool `json:"gone,omitempty"`
-	// Replaced is a file that does not begin with what the copy has of it.
+	// Replaced is a file that does not begin with the content of the copy.
 	Replaced string `json:"replaced,omitempty"`
 }
 
-// Part is the next bytes of a file, after those that the copy has.
+// Part is the next bytes of a file after the end of the copy.
 type Part struct {
 	Name string `json:"name"`
 	Data []byte `json:"data"`
 }
 
-// Parts is a list that others send, with a bounded length: many empty elements would take a
-// multiple of the memory of their text.
+// Parts is a received list with a limited length, since many empty elements would take several
+// times the memory of their text.
 type Parts []Part
 
-// Entries is a list of runs that others send, with a bounded length.
+// Entries is a received list of runs with a limited length.
 type Entries []Entry
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -125,7 +125,7 @@ func (p *Parts) UnmarshalJSON(text []byte) (err error) {
 	return err
 }
 
-// UnmarshalJSON implements json.Unmarshaler. The error may be for an id that no run has.
+// UnmarshalJSON implements json.Unmarshaler. It returns an error if an id is not valid.
 func (e *Entries) UnmarshalJSON(text []byte) (err error) {
 	if *e, err = decode[Entry](text, maxRuns); err != nil {
 		return err
@@ -163,7 +163,7 @@ func Hash(data []byte) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// held describes the first size bytes of a file; a zero Held if it has fewer.
+// held describes the first size bytes of a file; it returns a zero Held if the file is shorter.
 func held(f *os.File, size int64) (Held, error) {
 	end := make([]byte, min(size, endSize))
 	_, err := f.ReadAt(end, size-int64(len(end)))
@@ -176,8 +176,8 @@ func held(f *os.File, size int64) (Held, error) {
 	return Held{size, Hash(end)}, nil
 }
 
-// Read returns what a copy does not have of a run directory, of which it may have the
-// files that are served. It is called after meta was read.
+// Read returns the data of a run directory that a copy lacks, restricted to the served files. Call
+// it after reading meta.
 func Read(dir rundir.Directory, meta *rundir.Meta, served []string, have *Have) (n News, err error) {
 	raw, err := json.Marshal(meta)
 	if err != nil {
@@ -208,8 +208,8 @@ func Read(dir rundir.Directory, meta *rundir.Meta, served []string, have *Have) 
 	return n, nil
 }
 
-// readAfter returns the bytes of a file after those that a copy has, at most PartSize.
-// There may be no file yet.
+// readAfter returns at most PartSize bytes of a file after the end of the copy. The file need not
+// exist yet.
 func readAfter(path string, have Held) ([]byte, error) {
 	if have.Size < 0 {
 		return nil, ErrReplaced
@@ -232,7 +232,7 @@ func readAfter(path string, have Held) ([]byte, error) {
 	return io.ReadAll(io.NewSectionReader(f, have.Size, PartSize))
 }
 
-// Sizes returns the sizes of the files of a run that there are.
+// Sizes returns the sizes of the existing files of a run.
 func Sizes(dir rundir.Directory, names []string) map[string]int64 {
 	sizes := map[string]int64{}
 	for _, name := range names {

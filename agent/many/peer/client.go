@@ -21,10 +21,10 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/table"
 )
 
-// requestTime is how long a request may take with its answer.
+// requestTime limits a request including its answer.
 const requestTime = 10 * time.Second
 
-// Config is a peer.
+// Config is the configuration of a peer.
 type Config struct {
 	// Name is the label `peer` of its metrics.
 	Name string
@@ -32,21 +32,21 @@ type Config struct {
 	Identity string
 	// URL is the address of its page.
 	URL string
-	// User is sent with what Password returns; empty: none is.
+	// User is sent with the result of Password; empty: no authentication.
 	User     string
 	Password func() (string, error)
-	// TLS is nil for the certificates of the system.
+	// TLS is nil if the system's certificates are used.
 	TLS *tls.Config
-	// Output: the tools' output is copied too.
+	// Output: copy the tools' output, too.
 	Output bool
 	// Metrics: this agent serves the metrics of the peer's runs.
 	Metrics bool
-	// MaxAge is how long ago a run may have been closed that is copied whole.
+	// MaxAge is how long ago a run may have been closed to be copied completely.
 	MaxAge time.Duration
 }
 
-// equal reports whether a peer with the other configuration can continue. Passwords and
-// client certificates are read when they are used.
+// equal reports whether a peer can continue with the other configuration. Passwords and client
+// certificates are read on each use.
 func (c *Config) equal(o *Config) bool {
 	roots := func(c *Config) *x509.CertPool {
 		if c.TLS == nil {
@@ -57,7 +57,7 @@ func (c *Config) equal(o *Config) bool {
 	return c.Identity == o.Identity && roots(c).Equal(roots(o))
 }
 
-// client asks one peer over HTTP, one question at a time. It implements mirror.Source.
+// client sends requests to one peer over HTTP, one at a time. It implements mirror.Source.
 type client struct {
 	Config
 	http *http.Client
@@ -69,7 +69,7 @@ func newClient(c Config) *client {
 			Proxy: http.ProxyFromEnvironment, TLSClientConfig: c.TLS, MaxConnsPerHost: 1, MaxIdleConns: 1, IdleConnTimeout: time.Minute, DisableCompression: true,
 			TLSHandshakeTimeout: requestTime, ResponseHeaderTimeout: requestTime, MaxResponseHeaderBytes: 64 << 10,
 		},
-		// The configuration names the address, and the password is for that.
+		// The configuration names the address, and the password is only for this address.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
@@ -110,7 +110,7 @@ func (c *client) get(ctx context.Context, path, query string, answer any) error 
 	return nil
 }
 
-// explain returns what a user can act upon.
+// explain returns an error that helps the user.
 func explain(address string, err error) error {
 	if inner, ok := errors.AsType[*url.Error](err); ok { // it repeats the address
 		err = inner.Err
@@ -124,10 +124,10 @@ func explain(address string, err error) error {
 	return err
 }
 
-// refused returns why an answer is not what was asked for.
+// refused returns why an answer is unexpected.
 func refused(status int, body []byte) error {
 	var r refusal
-	_ = json.Unmarshal(body, &r) // another server sends something else
+	_ = json.Unmarshal(body, &r) // another server sends no such body
 	switch {
 	case status == http.StatusUnauthorized:
 		return &mirror.AwayError{Err: errors.New("the password is refused: set user and password_file of the peer")}

@@ -11,8 +11,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// Whatever a peer answers: no panic, no run with an id that is none, nothing outside the
-// copy's own folder, and no more to ask for although nothing came.
+// For any answer of a peer: no panic, no invalid id, nothing outside the copy's own folder, and no
+// further request after an empty answer.
 func FuzzAnswers(f *testing.F) {
 	const id = "20261121T021403Z-x"
 	f.Add(200, `{"version":"1","format":2,"runs":[{"id":"20261121T021403Z-x","changed":1,"sizes":{"stdout.log":5}}]}`)
@@ -32,7 +32,7 @@ func FuzzAnswers(f *testing.F) {
 	root := f.TempDir()
 	f.Fuzz(func(t *testing.T, code int, text string) {
 		if code < 200 || code > 599 {
-			return // no status of an answer
+			return // not a status code
 		}
 		status, body = code, text
 		if l, err := c.List(t.Context(), time.Hour); err == nil {

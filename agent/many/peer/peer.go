@@ -1,5 +1,5 @@
-// Package peer mirrors the runs of other agents over HTTP: what an agent serves of its run
-// directories, and the peers whose runs it copies.
+// Package peer mirrors the runs of other agents over HTTP. It serves this agent's run directories,
+// and copies the runs of configured peers.
 package peer
 
 import (
@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// pollInterval is how often a peer is asked for what is new; after an error the
-	// pause grows up to longestPause.
+	// pollInterval is the interval for asking a peer for new data. After errors the pause grows up
+	// to longestPause.
 	pollInterval = time.Second
 	longestPause = 10 * time.Second
 )
@@ -28,27 +28,27 @@ type Stats struct {
 	mirror.Stats
 }
 
-// Set mirrors the runs of the peers of an agent into its data directory.
+// Set mirrors the runs of an agent's peers into its data directory.
 type Set struct {
 	dataDir string
 	log     *slog.Logger
 	poll    time.Duration
 
 	mu      sync.Mutex
-	ctx     context.Context // of Run; nil before
+	ctx     context.Context // ctx of Run; nil before Run
 	configs []Config
 	running map[string]*peer // by name
 	stopped sync.WaitGroup
 }
 
-// peer is one whose runs are copied.
+// peer is a peer whose runs are copied.
 type peer struct {
 	config Config
 	copier *mirror.Copier
 	stop   context.CancelFunc
 }
 
-// NewSet returns a set without peers that does nothing until Run.
+// NewSet returns a set without peers that does nothing before Run.
 func NewSet(dataDir string, log *slog.Logger) *Set {
 	return &Set{dataDir: dataDir, log: log, poll: pollInterval, running: map[string]*peer{}}
 }
@@ -63,8 +63,7 @@ func (s *Set) Run(ctx context.Context) {
 	s.stopped.Wait()
 }
 
-// Update replaces the peers. Those with an equal configuration continue, the others
-// restart.
+// Update replaces the peers. Peers with an unchanged configuration continue, the others restart.
 func (s *Set) Update(configs []Config) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +79,7 @@ func (s *Set) Update(configs []Config) {
 	}
 }
 
-// start starts the peers that do not run. mu is held.
+// start starts the peers that are not running. The caller holds mu.
 func (s *Set) start() {
 	for _, c := range s.configs {
 		if s.running[c.Name] != nil {

@@ -33,14 +33,14 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// machine is an agent's data directory that is served to peers, at an address that
-// stays when it is away.
+// machine is an agent's data directory, served to peers. Its address stays the same while it is
+// away.
 type machine struct {
 	t       *testing.T
 	dataDir string
 	address string
 	output  bool
-	// fault is asked before each answer, if it is set: it may answer itself.
+	// fault, if set, is called before each answer. It may answer itself.
 	fault atomic.Pointer[func(http.ResponseWriter, *http.Request) bool]
 
 	server *http.Server
@@ -54,7 +54,7 @@ func newMachine(t *testing.T) *machine {
 	return m
 }
 
-// snapshots are the runs as the watcher of an agent has them.
+// snapshots returns the runs like an agent's watcher.
 func (m *machine) snapshots() []ingest.Snapshot {
 	ids, err := rundir.List(m.dataDir)
 	if err != nil {
@@ -94,7 +94,7 @@ func (m *machine) down() {
 	m.served.Wait()
 }
 
-// fails has f decide about each answer; nil: none.
+// fails lets f decide about each answer; nil: no faults.
 func (m *machine) fails(f func(http.ResponseWriter, *http.Request) bool) {
 	if f == nil {
 		m.fault.Store(nil)
@@ -160,7 +160,7 @@ func (b *buffer) String() string {
 	return b.b.String()
 }
 
-// gather mirrors peers into a data directory until the function returned is called.
+// gather mirrors peers into a data directory until the returned function is called.
 func gather(t *testing.T, dataDir string, configs ...Config) (s *Set, log *buffer, stop func()) {
 	t.Helper()
 	log = &buffer{}
@@ -196,7 +196,7 @@ func closedCopy(dir rundir.Directory) func() bool {
 	}
 }
 
-// equalFiles checks that a copy has the bytes of the run.
+// equalFiles checks that a copy has the same bytes as the run.
 func equalFiles(t *testing.T, from, to rundir.Directory, names ...string) {
 	t.Helper()
 	for _, name := range names {
@@ -211,8 +211,8 @@ func equalFiles(t *testing.T, from, to rundir.Directory, names ...string) {
 	}
 }
 
-// A run is copied while it is written, with its markers, and ends with the run. What
-// had ended before appears complete.
+// A run is copied with its markers while it is written, and the copy ends with the run. A run that
+// had ended before appears when complete.
 func TestMirror(t *testing.T) {
 	m, to := newMachine(t), t.TempDir()
 	ended := m.record("ended")
@@ -242,7 +242,7 @@ func TestMirror(t *testing.T) {
 	if err != nil || !meta.IsCopy() || meta.Mirror.Host != m.address || !meta.Mirror.Scraped || meta.Outcome != rundir.Succeeded || meta.ToolAlive() {
 		t.Errorf("%+v %v", meta.Mirror, err)
 	}
-	// What comes after the end is copied too.
+	// Data after the end is copied as well.
 	appendTo(t, live, rundir.MarkersFile, "{}\n")
 	if _, err := os.Lstat(string(rundir.At(to, "old"))); err == nil {
 		t.Error("a run was copied that had ended too long ago")
@@ -253,7 +253,7 @@ func TestMirror(t *testing.T) {
 	}
 }
 
-// Runs that have all ended are copied also where no run has been yet.
+// Ended runs are copied even if there has been no run here yet.
 func TestOnlyEndedRuns(t *testing.T) {
 	m, to := newMachine(t), t.TempDir()
 	run := m.record("run")
@@ -268,8 +268,7 @@ func TestOnlyEndedRuns(t *testing.T) {
 	}
 }
 
-// A peer that is cut off at random bytes, and an agent that is ended at random moments,
-// lose and double nothing.
+// Connections cut at random bytes and agents stopped at random times lose and duplicate nothing.
 func TestMirrorIsResumed(t *testing.T) {
 	m, to := newMachine(t), t.TempDir()
 	run := m.record("run")
@@ -279,7 +278,7 @@ func TestMirrorIsResumed(t *testing.T) {
 		defer close(done)
 		for i := range 3000 {
 			line := fmt.Sprintf("[ %ds ] thds: 4 tps: %d %s\n", i, rand.IntN(1e6), strings.Repeat("x", rand.IntN(2000)))
-			for len(line) > 0 { // in pieces, as a tool's buffer has them
+			for len(line) > 0 { // in pieces, as from a tool's buffer
 				n := 1 + rand.IntN(len(line))
 				appendTo(t, run, rundir.StdoutFile, line[:n])
 				line = line[n:]
@@ -291,7 +290,7 @@ func TestMirrorIsResumed(t *testing.T) {
 		if rand.IntN(4) > 0 || strings.HasSuffix(r.URL.Path, listPath) {
 			return false
 		}
-		// The answer is cut at a random byte: the header announces more.
+		// The answer is cut at a random byte: its header announces more.
 		recorder := httptest.NewRecorder()
 		(&Server{DataDir: m.dataDir, Output: func() bool { return true }, answers: make(chan struct{}, 1)}).serveAs(recorder, r)
 		maps.Copy(w.Header(), recorder.Header())
@@ -310,7 +309,7 @@ func TestMirrorIsResumed(t *testing.T) {
 		case <-time.After(time.Duration(20+rand.IntN(200)) * time.Millisecond):
 		}
 		stop()
-		m.down() // the address refuses
+		m.down() // the address refuses connections
 		m.up()
 	}
 	writer.Wait()
@@ -332,7 +331,7 @@ func (s *Server) serveAs(w http.ResponseWriter, r *http.Request) {
 	mux.ServeHTTP(w, r)
 }
 
-// A peer that hangs delays no other one.
+// A peer that hangs does not delay the others.
 func TestHangingPeer(t *testing.T) {
 	bad, good, to := newMachine(t), newMachine(t), t.TempDir()
 	bad.record("hangs")
@@ -365,7 +364,7 @@ func TestHangingPeer(t *testing.T) {
 	}
 }
 
-// Peers in a circle take each run once, and none gets its own runs back.
+// Peers in a circle copy each run once, and never get their own runs back.
 func TestCircle(t *testing.T) {
 	machines := []*machine{newMachine(t), newMachine(t), newMachine(t)}
 	var runs []rundir.Directory
@@ -375,7 +374,7 @@ func TestCircle(t *testing.T) {
 	}
 	var logs []*buffer
 	for i, m := range machines {
-		others := []Config{machines[(i+1)%3].config(), machines[(i+2)%3].config(), m.config()} // also itself
+		others := []Config{machines[(i+1)%3].config(), machines[(i+2)%3].config(), m.config()} // including itself
 		_, log, _ := gather(t, m.dataDir, others...)
 		logs = append(logs, log)
 	}
@@ -398,8 +397,8 @@ func TestCircle(t *testing.T) {
 	}
 }
 
-// The same run from two peers is taken once. When the one that it is copied from is away, the
-// other continues.
+// A run on two peers is copied once. When the peer from which it is copied is away, the other one
+// continues.
 func TestTwoPeersOneRun(t *testing.T) {
 	a, b, to := newMachine(t), newMachine(t), t.TempDir()
 	run := a.record("run")
@@ -439,7 +438,7 @@ func TestTwoPeersOneRun(t *testing.T) {
 	}
 }
 
-// Another run of the same id is not mixed with the one that is here: one line.
+// A different run with the same id is not mixed with the local one: one line is logged.
 func TestConflict(t *testing.T) {
 	a, b, to := newMachine(t), newMachine(t), t.TempDir()
 	one, two := a.record("run"), b.record("run")
@@ -475,7 +474,7 @@ func TestConflict(t *testing.T) {
 	}
 }
 
-// A file that was replaced or cut ends the copy of its run, and only that.
+// A replaced or truncated file ends the copy of its run, and no other copy.
 func TestReplacedFile(t *testing.T) {
 	for name, change := range map[string]func(path string) error{
 		"replaced": func(path string) error {
@@ -517,7 +516,7 @@ func TestReplacedFile(t *testing.T) {
 	}
 }
 
-// A run that the peer removes while it lasts ends here, as lost.
+// A run that the peer removes while it is in progress ends here, as lost.
 func TestRemovedThere(t *testing.T) {
 	m, to := newMachine(t), t.TempDir()
 	run := m.record("run")
@@ -532,8 +531,8 @@ func TestRemovedThere(t *testing.T) {
 	}
 }
 
-// TestAwayIsNotRemoved: while the peer's runs folder is away, such as a file system that is not
-// mounted, or a run has no run.json, the copy waits.
+// TestAwayIsNotRemoved guards that the copy waits while the peer's runs folder is missing (such as
+// a file system that is not mounted), or a run has no run.json.
 func TestAwayIsNotRemoved(t *testing.T) {
 	for name, path := range map[string]func(there rundir.Directory) string{
 		"runs folder": func(there rundir.Directory) string { return filepath.Dir(string(there)) },
@@ -564,7 +563,7 @@ func TestAwayIsNotRemoved(t *testing.T) {
 	}
 }
 
-// Without authentication an agent serves no output; without output a copy has the rest.
+// Without authentication an agent serves no output; the copy then has everything else.
 func TestWithoutOutput(t *testing.T) {
 	m, to := newMachine(t), t.TempDir()
 	m.output = false
@@ -601,7 +600,7 @@ func TestWithoutOutput(t *testing.T) {
 	}
 }
 
-// What is not a file of a run is not served, and nothing leads out of its folder.
+// Only files of a run are served, and no path leads out of its folder.
 func TestServesOnlyFilesOfRuns(t *testing.T) {
 	m := newMachine(t)
 	dir := m.record("run")
@@ -638,8 +637,7 @@ func TestServesOnlyFilesOfRuns(t *testing.T) {
 	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 }
 
-// TestUpdate: of the peers only those whose configuration has changed restart, and those
-// that are left out end.
+// TestUpdate guards that only peers with a changed configuration restart, and removed ones end.
 func TestUpdate(t *testing.T) {
 	a, b, c := newMachine(t), newMachine(t), newMachine(t)
 	configs := []Config{a.config(), b.config(), c.config()}
@@ -665,7 +663,7 @@ func TestUpdate(t *testing.T) {
 	if len(after) != 2 || after[a.address] != before[a.address] || after[b.address] == before[b.address] {
 		t.Errorf("before %v, after %v", before, after)
 	}
-	configs[0].TLS = &tls.Config{RootCAs: x509.NewCertPool()} // another content of ca_file
+	configs[0].TLS = &tls.Config{RootCAs: x509.NewCertPool()} // a changed ca_file
 	s.Update(configs)
 	if copiers()[a.address] == after[a.address] {
 		t.Error("a peer with another certificate continues")
@@ -676,9 +674,8 @@ func TestUpdate(t *testing.T) {
 	until(t, "a copy", closedCopy(rundir.At(to, "run")))
 }
 
-// TestMaliciousPeer guards that what listens at a peer's address reaches no file but
-// those of its own copies, names no program or file of this machine, and takes bounded
-// memory and disk.
+// TestMaliciousPeer guards that a malicious peer reaches no files except its own copies, names no
+// program or file of this machine, and uses limited memory and disk.
 func TestMaliciousPeer(t *testing.T) {
 	meta := func(change func(*rundir.Meta)) string {
 		m := rundir.Meta{ID: "evil", Tool: "sysbench", StartedAt: time.Now().UTC()}
@@ -707,7 +704,7 @@ func TestMaliciousPeer(t *testing.T) {
 	part := func(name, data string) mirror.Parts { return mirror.Parts{{Name: name, Data: []byte(data)}} }
 	for name, c := range map[string]struct {
 		list, news string
-		log        string // what is logged; empty: nothing is wrong
+		log        string // expected log text; empty: no message
 	}{
 		"path in an id":          {list: oneRun("../../escape"), log: "the list of runs is damaged"},
 		"hidden id":              {list: oneRun(".meta"), log: "the list of runs is damaged"},

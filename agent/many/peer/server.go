@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// maxAnswers is how many requests are answered at once.
+	// maxAnswers is the number of requests answered at once.
 	maxAnswers = 8
 	// answerTime is how long a peer may take to read an answer.
 	answerTime = 30 * time.Second
@@ -27,30 +27,29 @@ const (
 	listPath = "/api/peer/runs"
 )
 
-// files are served of a run, beside run.json.
+// files are the served files of a run, in addition to run.json.
 var files = slices.Concat(mirror.Outputs, mirror.Records, []string{rundir.MarkersFile})
 
-// Server serves the run directories of this agent to its peers. Nothing of it changes
-// anything.
+// Server serves the run directories of this agent to its peers, read-only.
 type Server struct {
 	DataDir string
-	// Runs are the live runs and the newest ended ones.
+	// Runs returns the live runs and the newest ended ones.
 	Runs func() []ingest.Snapshot
-	// Output reports whether the tools' output is served: who asks has shown a
-	// password or a certificate.
+	// Output reports whether the tools' output is served, which requires a password or a
+	// certificate of the client.
 	Output func() bool
 
 	answers chan struct{}
 }
 
-// Register adds the API to mux: the list of runs, and what is new of one.
+// Register adds the API to mux: the list of runs, and the new data of one run.
 func (s *Server) Register(mux *http.ServeMux) {
 	s.answers = make(chan struct{}, maxAnswers)
 	mux.HandleFunc("GET "+listPath, s.limit(s.serveList))
 	mux.HandleFunc("GET "+listPath+"/{run}", s.limit(s.serveNews))
 }
 
-// limit bounds how many answers are under way, and how long each takes.
+// limit limits the number of concurrent answers and the time for each.
 func (s *Server) limit(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -64,14 +63,14 @@ func (s *Server) limit(next http.HandlerFunc) http.HandlerFunc {
 			refuse(w, http.StatusServiceUnavailable, "too many peers read at once")
 			return
 		}
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTime)) // not every writer can
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTime)) // not supported by every writer
 		next(w, r)
 	}
 }
 
-// serveList answers with the runs that are not closed, and with ?closed=SECONDS also
-// those that were closed in the last seconds. What this agent mirrors itself is not
-// among them: peers in a circle do not pass runs around.
+// serveList answers with the open runs and, with ?closed=SECONDS, the runs closed within these
+// seconds. It leaves out runs that this agent mirrors itself, so that peers in a circle do not pass
+// runs around.
 func (s *Server) serveList(w http.ResponseWriter, r *http.Request) {
 	recent := time.Duration(0)
 	if text := r.URL.Query().Get("closed"); text != "" {
@@ -100,7 +99,7 @@ func (s *Server) serveList(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, l)
 }
 
-// serveNews answers with what is new of a run for a copy that has ?have=JSON.
+// serveNews answers with the data of a run that a copy, described by ?have=JSON, lacks.
 func (s *Server) serveNews(w http.ResponseWriter, r *http.Request) {
 	var have mirror.Have
 	if text := r.URL.Query().Get("have"); text != "" && json.Unmarshal([]byte(text), &have) != nil {
@@ -133,15 +132,15 @@ func (s *Server) serveNews(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusOK, n)
 	case errors.Is(err, fs.ErrPermission):
 		refuse(w, http.StatusForbidden, "the agent may not read a file of the run")
-	default: // it may name folders of this machine
+	default: // it may contain paths of this machine
 		refuse(w, http.StatusBadRequest, "the run can't be read")
 	}
 }
 
-// refusal is the answer to a request that is refused.
+// refusal is the answer to a refused request.
 type refusal struct {
 	Error string `json:"error"`
-	// Gone: there is no such run, according to an agent.
+	// Gone: according to an agent the run does not exist.
 	Gone bool `json:"gone,omitempty"`
 }
 
@@ -152,5 +151,5 @@ func refuse(w http.ResponseWriter, status int, text string) {
 func answer(w http.ResponseWriter, status int, content any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(content) // the peer is gone
+	_ = json.NewEncoder(w).Encode(content) // the peer has disconnected
 }

@@ -1,6 +1,5 @@
-// Package group is how the generators of a group become one run: the journal that
-// holds the output of all of them, and how their reports add up. It has no part in
-// files or processes.
+// Package group combines the generators of a group into one run: the journal with the output of all
+// of them, and the sum of their reports. It does not use files or processes.
 package group
 
 import (
@@ -13,15 +12,14 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 )
 
-// Combine returns what the reports of several generators come to, all intervals of the
-// same time or all summaries. It does not depend on their order.
+// Combine returns the combination of the reports of several generators: all are intervals of the
+// same time, or all are summaries. Their order does not matter.
 //
-// Counts are added, and rates of intervals. The rate of a summary is the sum of the
-// counts divided by the longest duration; without counts the rates are added. Minimum
-// and maximum are exact, and so is the mean, which is weighted by the number of
-// operations. Percentiles can't be combined: the largest is kept, named by
-// [tool.Worst]. What one of the generators does not report is left out, unless it had
-// no such operation.
+// Counts are added, and so are the rates of intervals. The rate of a summary is the sum of the
+// counts divided by the longest duration; without counts the rates are added. Minimum and maximum
+// are exact, and so is the mean, which is weighted by the number of operations. Percentiles can't
+// be combined: the largest one is kept under the name of [tool.Worst]. A value that one of the
+// generators does not report is left out, unless this generator had no such operation.
 func Combine(reports []*tool.Report) tool.Report {
 	if len(reports) == 0 {
 		return tool.Report{}
@@ -47,8 +45,7 @@ func Combine(reports []*tool.Report) tool.Report {
 	return sum
 }
 
-// names returns the operations of the reports, transactions first, then as they are
-// sorted.
+// names returns the operations of the reports: transactions first, the others sorted by name.
 func names(reports []*tool.Report) []string {
 	var all []string
 	for _, r := range reports {
@@ -76,16 +73,16 @@ func names(reports []*tool.Report) []string {
 	return slices.Compact(all)
 }
 
-// addOperation adds to sum what the reports have of an operation.
+// addOperation adds the reports' values of an operation to sum.
 func addOperation(sum *tool.Report, operation string, reports []*tool.Report) {
 	var n uint64
 	rate, counted, rated, timed := 0.0, true, true, false
-	var busy []*tool.Report // those that have the operation
+	var busy []*tool.Report // reports with the operation
 	for _, r := range reports {
 		c, v := r.Count(operation), r.Rate(operation)
 		n, rate = n+c.Value, rate+v.Value
 		if !c.Known && !v.Known && !hasLatency(r, operation) {
-			continue // it had none of them
+			continue // it did not have the operation
 		}
 		counted, rated, timed = counted && c.Known, rated && v.Known, timed || v.Known
 		if !(c.Known && c.Value == 0) && !(!c.Known && v.Known && v.Value == 0) {
@@ -145,8 +142,7 @@ func addLatencies(sum *tool.Report, operation string, reports []*tool.Report) {
 	}
 }
 
-// operationsOf returns how many of an operation a report is about, unknown if that is
-// not reported.
+// operationsOf returns the number of operations in a report, unknown if it is not reported.
 func operationsOf(r *tool.Report, operation string) float64 {
 	if c := r.Count(operation); c.Known {
 		return float64(c.Value)
@@ -158,8 +154,7 @@ func operationsOf(r *tool.Report, operation string) float64 {
 	return series.Number(r.Rate(operation)) * series.Number(seconds)
 }
 
-// Follow adds to a generator's report one of its intervals that ends after it, as one
-// interval.
+// Follow joins a generator's interval with its next one.
 func Follow(r, next *tool.Report) tool.Report {
 	sum := Combine([]*tool.Report{r, next})
 	sum.Threads = next.Threads
@@ -199,7 +194,8 @@ func largest(reports []*tool.Report, of func(*tool.Report) series.Optional[float
 	return most
 }
 
-// joined returns a number of the group, which is unknown if it is for one of the generators.
+// joined returns a number of the group, which is unknown if it is unknown for one of the
+// generators.
 func joined(reports []*tool.Report, n *tool.Number) series.Optional[float64] {
 	values := make([]float64, len(reports))
 	for i, r := range reports {
@@ -212,7 +208,8 @@ func joined(reports []*tool.Report, n *tool.Number) series.Optional[float64] {
 	return series.Some(n.Joined(values))
 }
 
-// threads adds up the threads, which are unknown if they are for one of the generators.
+// threads returns the sum of the threads, which is unknown if they are unknown for one of the
+// generators.
 func threads(reports []*tool.Report) series.Optional[int] {
 	sum := 0
 	for _, r := range reports {

@@ -12,7 +12,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 )
 
-// summary makes the summary of these latencies.
+// summary returns a summary of these latencies.
 func summary(latencies []float64, seconds float64) *tool.Report {
 	r := &tool.Report{Kind: tool.Summary, ElapsedSeconds: series.Some(seconds)}
 	r.AddCount(tool.Transaction, uint64(len(latencies)))
@@ -30,8 +30,8 @@ func summary(latencies []float64, seconds float64) *tool.Report {
 	return r
 }
 
-// The group's count, minimum, mean and maximum are those of one generator that had done
-// all; in whichever order the reports are.
+// The group's count, minimum, mean and maximum are what a single generator would have reported for
+// all operations. The order of the reports does not matter.
 func TestCombineSummaries(t *testing.T) {
 	for range 500 {
 		var all []float64
@@ -72,7 +72,7 @@ func TestPercentilesAreTheWorst(t *testing.T) {
 	if l := got.Headline(); l.Value.Stat != "p95_worst" || tool.StatName(l.Value.Stat) != "worst generator's p95" {
 		t.Errorf("headline %v", l)
 	}
-	// Of one generator it is its own.
+	// The combination of one report is the report.
 	got = Combine([]*tool.Report{summary([]float64{1, 2}, 1)})
 	if !got.Latency(tool.Transaction, "p95").Known {
 		t.Errorf("%v", got.Latencies)

@@ -5,13 +5,13 @@ import (
 	"strconv"
 )
 
-// Mark is what a line of a group's journal holds. The journal is the output of a group:
-// what its generators print, line by line as it arrives, each line with the number of its
+// Mark is the kind of a line in a group's journal. The journal is the output of a group: the output
+// of its generators, line by line in the order of arrival, each line with the number of its
 // generator and a mark:
 //
 //	2> [ 1s ] thds: 4 tps: …   standard output
 //	2! FATAL: …                standard error
-//	2# start 0.004             its tool started so many seconds after the group
+//	2# start 0.004             its tool started this many seconds after the group
 //	2# late                    it has not reported for long: the others don't wait for it
 //	2# end                     its output is complete
 type Mark byte
@@ -23,7 +23,7 @@ const (
 	Control Mark = '#'
 )
 
-// What a line with the mark Control can be. Start is followed by seconds.
+// Texts of a line with the mark Control. Start is followed by seconds.
 const (
 	Start = "start"
 	Late  = "late"
@@ -38,12 +38,12 @@ func AppendLine(dst []byte, generator int, mark Mark, text []byte) []byte {
 	return append(dst, '\n')
 }
 
-// AppendStart appends that a generator's tool started.
+// AppendStart appends the line for the start of a generator's tool.
 func AppendStart(dst []byte, generator int, seconds float64) []byte {
 	return AppendLine(dst, generator, Control, strconv.AppendFloat([]byte(Start+" "), seconds, 'f', 6, 64))
 }
 
-// Split takes a line of the journal apart; ok is false if it is none.
+// Split splits a line of the journal; ok is false if it is not valid.
 func Split(line []byte) (generator int, mark Mark, text []byte, ok bool) {
 	at := bytes.IndexAny(line, ">!#")
 	if at < 1 || at > 6 || at+1 >= len(line) || line[at+1] != ' ' {

@@ -1,5 +1,5 @@
-// Package launch starts the benchmark tool with its output going straight into
-// the run directory, and shows the output on the terminal from there.
+// Package launch starts the benchmark tool with its output redirected into the run directory, and
+// shows the output on the terminal from there.
 package launch
 
 import (
@@ -18,30 +18,29 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// toolLockFD is the number under which the tool inherits its lock: high, so
-// that a script which uses 3 or 4 for itself does not close it.
+// toolLockFD is the descriptor of the lock that the tool inherits. It is high, so that a script
+// that uses 3 or 4 for itself does not close it.
 const toolLockFD = 99
 
-// Process is a benchmark tool that was started into a run directory. It runs in
-// a session of its own, with its output going straight into the directory's
-// files, so it continues if this process ends.
+// Process is a benchmark tool that was started in a run directory. It runs in its own session and
+// writes directly to the directory's files, so it continues if this process ends.
 type Process struct {
 	dir   rundir.Directory
 	Cmd   *exec.Cmd
 	asked bool               // an ending signal was passed on
-	end   func(*rundir.Meta) // what record writes, once the tool has ended
+	end   func(*rundir.Meta) // what record writes after the tool has ended
 
 	// Terminated: SIGTERM was passed on. Its sender waits for this process.
 	Terminated bool
 
-	// OnEnd, if not nil, is called when the tool has ended, before that is written into
-	// run.json. Its ctx is done when a signal comes.
+	// OnEnd, if not nil, is called when the tool has ended, before that is written to run.json. Its
+	// ctx is done when a signal arrives.
 	OnEnd func(ctx context.Context)
 
-	reserved []*rundir.Reservation // of the output files
+	reserved []*rundir.Reservation // space reserved for the output files
 }
 
-// Start starts args in dir and writes its process id into run.json.
+// Start starts args in dir and writes its process id to run.json.
 func Start(dir rundir.Directory, args []string) (*Process, error) {
 	p := &Process{dir: dir}
 	return p, p.start(args)
@@ -75,8 +74,8 @@ func (p *Process) start(args []string) error {
 	p.Cmd.Stdin, p.Cmd.Stdout, p.Cmd.Stderr = os.Stdin, stdout, stderr
 	p.Cmd.ExtraFiles = make([]*os.File, toolLockFD-2)
 	p.Cmd.ExtraFiles[toolLockFD-3] = lock
-	// A session of its own: the terminal's Ctrl-C comes once, from us, and a
-	// closed terminal does not end the benchmark.
+	// In its own session the tool receives the terminal's Ctrl-C only once, from this process, and
+	// survives a closed terminal.
 	p.Cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := p.Cmd.Start(); err != nil {
 		lock.Close()
@@ -84,17 +83,17 @@ func (p *Process) start(args []string) error {
 		return fmt.Errorf("start the benchmark tool: %w", err)
 	}
 	boot, pid := clock.System.Boot(), p.Cmd.Process.Pid
-	ticks, _ := rundir.StartTicks(pid) // it may have ended: then the lock shows that
+	ticks, _ := rundir.StartTicks(pid) // it may have ended; then the lock shows that
 	_, err = p.dir.Update(func(m *rundir.Meta) {
 		m.PID, m.PIDStartTicks, m.BootID = pid, ticks, clock.BootID()
 		if m.Group != nil { // the generators' starts are compared
 			m.StartedAt = m.Axis(clock.System).At(boot).UTC()
 		}
 	})
-	return err // the tool continues: the caller decides
+	return err // the tool continues; the caller decides
 }
 
-// Signal passes a signal to the tool and all that it started.
+// Signal sends a signal to the tool and all of its children.
 func (p *Process) Signal(sig syscall.Signal) error {
 	switch sig {
 	case syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT:
@@ -107,12 +106,12 @@ func (p *Process) Signal(sig syscall.Signal) error {
 	return nil
 }
 
-// renewReserve is how often space is reserved for the tool's output.
+// renewReserve is the interval for reserving space for the tool's output.
 const renewReserve = 500 * time.Millisecond
 
-// Wait waits for the tool's end, writes it into run.json and returns the exit
-// status, 128+n for signal n, with an error if the end could not be written.
-// signals are passed on meanwhile.
+// Wait waits for the tool's end and writes it to run.json. It returns the exit status, 128+n for
+// signal n, and an error if the end could not be written. Meanwhile it passes signals on to the
+// tool.
 func (p *Process) Wait(signals <-chan os.Signal) (int, error) {
 	done := make(chan error, 1)
 	go func() { done <- p.Cmd.Wait() }()
@@ -126,7 +125,7 @@ func (p *Process) Wait(signals <-chan os.Signal) (int, error) {
 			}
 		case sig := <-signals:
 			if s, ok := sig.(syscall.Signal); ok {
-				_ = p.Signal(s) // it may have ended this moment
+				_ = p.Signal(s) // it may have just ended
 			}
 		case err := <-done:
 			var exit *exec.ExitError
@@ -185,31 +184,30 @@ func (p *Process) callOnEnd(signals <-chan os.Signal) {
 	}
 }
 
-// releaseReserve gives back the space that the tool did not need, and reports whether
-// it was too little.
+// releaseReserve releases the space that the tool did not need, and reports whether there was too
+// little.
 func (p *Process) releaseReserve() (lost bool) {
 	for _, r := range p.reserved {
 		r.Renew()
 		lost = lost || r.Lost()
-		_ = r.Close(p.dir) // what stays reserved costs space, no output
+		_ = r.Close(p.dir) // a remaining reserve costs space, but no output
 	}
 	p.reserved = nil
 	return lost
 }
 
-// record writes the tool's end into run.json.
+// record writes the tool's end to run.json.
 func (p *Process) record() error {
 	_, err := p.dir.Update(p.end)
 	return err
 }
 
-// recordPatience is how long RecordAgain tries, for instance until a full disk has
-// room again.
+// recordPatience is how long RecordAgain tries, for instance until a full disk has space again.
 const recordPatience = 30 * time.Second
 
-// RecordAgain tries to write the tool's end into run.json until it succeeds,
-// patience ends or a signal comes, and reports whether it succeeded. An agent finds
-// the end out later, but not the exit status.
+// RecordAgain tries to write the tool's end to run.json until it succeeds, recordPatience is over
+// or a signal arrives, and reports whether it succeeded. Otherwise an agent later discovers the
+// end, but not the exit status.
 func (p *Process) RecordAgain(signals <-chan os.Signal) bool {
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
@@ -228,10 +226,9 @@ func (p *Process) RecordAgain(signals <-chan os.Signal) bool {
 	}
 }
 
-// Pipe copies a tool's output from r into the directory's stdout file and to
-// show, until r ends or ctx is done. It never stops reading because of a full
-// disk or a closed terminal: the tool must not wait for us. The first error is
-// returned at the end.
+// Pipe copies a tool's output from r to the directory's stdout file and to show, until r ends or
+// ctx is done. It never stops reading because of a full disk or a closed terminal, since the tool
+// must not be blocked. It returns the first error at the end.
 func Pipe(ctx context.Context, dir rundir.Directory, r io.Reader, show io.Writer) error {
 	out, err := dir.OpenOutput(rundir.StdoutFile)
 	if err != nil {
@@ -262,7 +259,7 @@ func Pipe(ctx context.Context, dir rundir.Directory, r io.Reader, show io.Writer
 	return errors.Join(err, updateErr)
 }
 
-// errWrite is wrapped by the errors of pump that lose output.
+// errWrite is wrapped by errors of pump that lose output.
 var errWrite = errors.New("write the tool's output")
 
 func pump(r io.Reader, out, show io.Writer) error {
@@ -276,7 +273,7 @@ func pump(r io.Reader, out, show io.Writer) error {
 			}
 			if show != nil {
 				if _, werr := show.Write(buf[:n]); werr != nil {
-					show = nil // the terminal is gone, the record continues
+					show = nil // the terminal is gone, recording continues
 				}
 			}
 		}

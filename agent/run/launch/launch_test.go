@@ -57,7 +57,7 @@ func read(t *testing.T, dir rundir.Directory, name string) string {
 	return string(data)
 }
 
-// awaitEnd waits until what the tool started has ended, too.
+// awaitEnd waits until everything that the tool started has ended.
 func awaitEnd(t *testing.T, dir rundir.Directory) {
 	t.Helper()
 	lock, err := dir.Lock(rundir.ToolLock, true) // its processes hold it
@@ -104,8 +104,8 @@ func TestEndOfATool(t *testing.T) {
 	}
 }
 
-// TestSignals guards that signals reach what the tool started, that a tool which ends on its own terms
-// was interrupted, and that Signal knows who waits.
+// TestSignals guards that signals reach the tool's children, that a tool that ends in its own way
+// after a signal counts as interrupted, and that Terminated is set for SIGTERM.
 func TestSignals(t *testing.T) {
 	for _, c := range []struct {
 		name, script string
@@ -148,7 +148,7 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// TestActiveRun guards that a run is active for as long as anything of its tool is.
+// TestActiveRun guards that a run is active as long as any process of its tool is alive.
 func TestActiveRun(t *testing.T) {
 	dir := create(t)
 	fifo := dir.Path("fifo")
@@ -183,7 +183,7 @@ func TestProgramThatIsMissing(t *testing.T) {
 	}
 }
 
-// TestSlowOnEnd guards that a signal ends what is done after the tool's end.
+// TestSlowOnEnd guards that a signal interrupts OnEnd.
 func TestSlowOnEnd(t *testing.T) {
 	dir := create(t)
 	p := start(t, dir, "true")
@@ -250,7 +250,7 @@ func TestPipe(t *testing.T) {
 	})
 }
 
-// closed is a terminal that is gone.
+// closed is a closed terminal.
 type closed struct{}
 
 func (closed) Write([]byte) (int, error) { return 0, syscall.EIO }

@@ -14,11 +14,10 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// Mirror shows a run's two output files on out and errw while they grow,
-// unchanged, until finish is closed and both are at their end. A writer that
-// fails (a closed terminal) is given up, the other continues. The two are looked
-// at in turn at each change, so lines come in the order in which they were
-// written but for those of the same instant.
+// Mirror copies a run's two output files to out and errw while they grow, until finish is closed
+// and both are read to their ends. If a writer fails (a closed terminal), Mirror drops it and the
+// other continues. It reads both at each change, so lines appear in the order in which they were
+// written, except for lines of the same instant.
 func Mirror(ctx context.Context, dir rundir.Directory, out, errw io.Writer, log *slog.Logger, finish <-chan struct{}) error {
 	outputs := []*mirrored{{name: rundir.StderrFile, to: errw}, {name: rundir.StdoutFile, to: out}}
 	for _, m := range outputs {
@@ -30,7 +29,7 @@ func Mirror(ctx context.Context, dir rundir.Directory, out, errw io.Writer, log 
 		m.from = f
 	}
 	var wake <-chan struct{}
-	if notifier, err := follow.NewNotifier(log); err == nil { // else polling does as well
+	if notifier, err := follow.NewNotifier(log); err == nil { // otherwise polling is enough
 		var running sync.WaitGroup
 		defer running.Wait()
 		var stop, cancel context.CancelFunc
@@ -67,7 +66,7 @@ func Mirror(ctx context.Context, dir rundir.Directory, out, errw io.Writer, log 
 	}
 }
 
-// mirrored is one file and where it is shown.
+// mirrored is a file and its destination.
 type mirrored struct {
 	name string
 	from *os.File
@@ -75,7 +74,7 @@ type mirrored struct {
 	buf  [16 << 10]byte
 }
 
-// copy shows what is new.
+// copy copies new data.
 func (m *mirrored) copy() error {
 	for m.to != nil {
 		n, err := m.from.Read(m.buf[:])

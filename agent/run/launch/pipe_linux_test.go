@@ -11,8 +11,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// TestPipeOnAFullDisk guards that a run whose piped output could not be written is not
-// reported as succeeded.
+// TestPipeOnAFullDisk guards that a run does not count as succeeded if its piped output could not
+// be written.
 func TestPipeOnAFullDisk(t *testing.T) {
 	disk := t.TempDir()
 	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=1m"); err != nil {

@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// localhost is the one spelling of this machine's usual names for itself.
+// localhost replaces all usual names of this machine for itself.
 const localhost = "localhost"
 
-// endpoint is an address in one spelling. A socket has neither host nor port.
+// endpoint is an address in canonical form. A socket has neither host nor port.
 type endpoint struct {
 	host, port string // port may be empty
 	socket     string
@@ -25,7 +25,7 @@ type endpoint struct {
 // parse returns false for an empty address.
 func parse(address string) (endpoint, bool) {
 	address = strings.TrimSpace(address)
-	if plain, err := url.PathUnescape(address); err == nil && strings.HasPrefix(plain, "/") { // a MongoDB URI escapes it
+	if plain, err := url.PathUnescape(address); err == nil && strings.HasPrefix(plain, "/") { // escaped in a MongoDB URI
 		if resolved, err := filepath.EvalSymlinks(plain); err == nil { // /var/run is /run
 			plain = resolved
 		}
@@ -49,16 +49,16 @@ func parse(address string) (endpoint, bool) {
 	return endpoint{host: host, port: port}, true
 }
 
-// isLoopback reports whether the address means the machine that it is used on.
+// isLoopback reports whether the address means the machine on which it is used.
 func (e endpoint) isLoopback() bool {
 	ip, err := netip.ParseAddr(e.host)
 	return e.socket != "" || e.host == localhost || err == nil && ip.IsLoopback()
 }
 
-// Machine holds the names of this machine and resolves those of others.
+// Machine contains the names of this machine and resolves others.
 type Machine struct {
 	Hostname  string
-	Addresses []netip.Addr // of its network interfaces, without loopback
+	Addresses []netip.Addr // addresses of its network interfaces, without loopback
 	Lookup    func(ctx context.Context, host string) ([]netip.Addr, error)
 }
 
@@ -67,7 +67,7 @@ func LocalMachine() Machine {
 	m := Machine{Lookup: func(ctx context.Context, host string) ([]netip.Addr, error) {
 		return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 	}}
-	m.Hostname, _ = os.Hostname() // an unknown name is no one's
+	m.Hostname, _ = os.Hostname() // an unknown name matches no machine
 	addresses, _ := net.InterfaceAddrs()
 	for _, a := range addresses {
 		if prefix, err := netip.ParsePrefix(a.String()); err == nil && !prefix.Addr().IsLoopback() {
@@ -77,17 +77,16 @@ func LocalMachine() Machine {
 	return m
 }
 
-// lookupTime bounds the resolution of all names of a run: its first samples wait
-// for it.
+// lookupTime limits the resolution of all names of a run, since its first samples wait for it.
 const lookupTime = 2 * time.Second
 
-// resolver keeps what names lead to while one run is matched.
+// resolver caches resolved names while one run is matched.
 type resolver struct {
 	machine Machine
 	known   map[string][]netip.Addr
 }
 
-// resolve looks up those hosts that are not known yet, all at the same time.
+// resolve looks up the hosts that are not known yet, all concurrently.
 func (r *resolver) resolve(ctx context.Context, hosts []string) {
 	ctx, cancel := context.WithTimeout(ctx, lookupTime)
 	defer cancel()
@@ -127,17 +126,17 @@ func (r *resolver) set(mu *sync.Mutex, host string, addresses []netip.Addr) {
 	r.known[host] = addresses
 }
 
-// same reports whether two hosts have an address in common. That of a loopback
-// interface is each machine's own.
+// same reports whether two hosts share an address. Loopback addresses do not count, since each
+// machine has its own.
 func (r *resolver) same(a, b string) bool {
 	return slices.ContainsFunc(r.known[a], func(ip netip.Addr) bool {
 		return !ip.IsLoopback() && slices.Contains(r.known[b], ip)
 	})
 }
 
-// isOwn reports whether a host is this machine. here: it is used on this machine,
-// so that a name of the loopback interface is. A written loopback address other
-// than 127.0.0.1 is not taken for it: tests start several servers on those.
+// isOwn reports whether a host is this machine. here: the host is used on this machine, so names of
+// the loopback interface match. A literal loopback address other than 127.0.0.1 does not match,
+// since tests start several servers on such addresses.
 func (r *resolver) isOwn(host string, here bool) bool {
 	if host == localhost || r.machine.Hostname != "" && strings.EqualFold(host, r.machine.Hostname) {
 		return true

@@ -6,9 +6,9 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// Machine returns what a sampled machine, which reports a nodename, does in a run; false
-// if it takes no part in it. A machine takes part if its configuration names the run's
-// servers, or if it has the nodename of the run's generator, of a server or of a proxy.
+// Machine returns the role in a run of a sampled machine that reports nodename; false if it has
+// none. A machine takes part if its configuration names the run's servers, or if nodename is the
+// name of the run's generator, of a server or of a proxy.
 func (t *Topology) Machine(m *rundir.Meta, name, nodename string) (rundir.Machine, bool) {
 	i := slices.IndexFunc(t.Hosts, func(h Host) bool { return h.Name == name })
 	if i < 0 {

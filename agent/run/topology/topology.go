@@ -1,5 +1,5 @@
-// Package topology decides which of the configured servers take part in a run: by
-// the user's own selection, or by the address that the benchmark tool connects to.
+// Package topology decides which of the configured servers take part in a run: by the user's own
+// selection, or by the address to which the benchmark tool connects.
 package topology
 
 import (
@@ -14,8 +14,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// Proxy is an address through which clients reach a cluster: a proxy, a load
-// balancer, a virtual address. It is not sampled.
+// Proxy is an address through which clients reach a cluster: a proxy, a load balancer, a virtual
+// address. It is not sampled.
 type Proxy struct {
 	// Address is host:port, host for all ports, or the path of a Unix socket.
 	Address  string
@@ -26,27 +26,26 @@ type Proxy struct {
 // Host is a machine that is sampled.
 type Host struct {
 	Name string // unique
-	// Local: it is the agent's own.
+	// Local: the agent's own machine.
 	Local bool
-	// Targets are the servers on it, Cluster those that it works for otherwise, with
-	// Role.
+	// Targets are the servers on it. Otherwise it works for Cluster in the given Role.
 	Targets []string
 	Cluster string
 	Role    rundir.HostRole
 }
 
-// Topology is what the configuration has of servers and proxies. It does not
-// change; a reload makes another.
+// Topology contains the configured servers and proxies. It never changes; a reload creates another
+// one.
 type Topology struct {
 	Targets []engine.Target
 	Proxies []Proxy
-	// Hosts are the machines that are sampled.
+	// Hosts are the sampled machines.
 	Hosts []Host
 	// Engine returns the engine called name; nil if there is none.
 	Engine func(name string) *engine.Engine
 }
 
-// defaultPort is the port of an engine's servers in an address without one.
+// defaultPort returns the port used for an address without one.
 func (t *Topology) defaultPort(name string) string {
 	if e := t.Engine(name); e != nil {
 		return e.DefaultPort
@@ -54,7 +53,7 @@ func (t *Topology) defaultPort(name string) string {
 	return ""
 }
 
-// clientAddress is where a tool connects to a target.
+// clientAddress returns the address at which a tool connects to a target.
 func (t *Topology) clientAddress(o *engine.Target) string {
 	if e := t.Engine(o.Engine); e != nil && o.Options[e.ClientOption] != "" {
 		return o.Options[e.ClientOption]
@@ -62,8 +61,7 @@ func (t *Topology) clientAddress(o *engine.Target) string {
 	return o.Address
 }
 
-// CheckSelection returns an error if s names a cluster or a target that the
-// configuration does not have.
+// CheckSelection returns an error if s names a cluster or a target that is not configured.
 func (t *Topology) CheckSelection(s *rundir.Selection) error {
 	for _, cluster := range s.Clusters {
 		if !slices.ContainsFunc(t.Targets, func(o engine.Target) bool { return o.Cluster == cluster }) {
@@ -78,9 +76,9 @@ func (t *Topology) CheckSelection(s *rundir.Selection) error {
 	return nil
 }
 
-// Servers returns the servers that take part in a run. They are all targets of the
-// clusters of those to which the tool connects; a target without a cluster is
-// alone. It resolves names if the addresses as written match none.
+// Servers returns the servers that take part in a run: all targets of the clusters to which the
+// tool connects. A target without a cluster counts alone. It resolves names only if no address
+// matches as written.
 func (t *Topology) Servers(ctx context.Context, m *rundir.Meta, here Machine) rundir.Servers {
 	selected := m.Selection != nil
 	if len(t.Targets) == 0 && len(t.Proxies) == 0 && !selected {
@@ -115,10 +113,10 @@ func (t *Topology) Servers(ctx context.Context, m *rundir.Meta, here Machine) ru
 // selection is what takes part in a run.
 type selection struct {
 	clusters, targets map[string]bool
-	// connected are the targets at the addresses that the tool connects to.
+	// connected are the targets at the addresses to which the tool connects.
 	connected map[string]bool
 	proxies   []Proxy
-	// ambiguous: the tool connects to its own machine, which may be another one.
+	// ambiguous: the tool connects to its own machine, which may not be the agent's.
 	ambiguous bool
 }
 
@@ -126,8 +124,8 @@ func (s *selection) includes(t *engine.Target) bool {
 	return s.targets[t.Name] || t.Behind == "" && t.Cluster != "" && s.clusters[t.Cluster]
 }
 
-// restrict replaces what was matched by the user's choice. Of the proxies those
-// stay that are in front of the chosen clusters.
+// restrict replaces the matched targets by the user's choice. It keeps proxies in front of the
+// chosen clusters.
 func (s *selection) restrict(t *Topology, chosen *rundir.Selection) {
 	targets, clusters, behind := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, name := range chosen.Targets {
@@ -150,7 +148,7 @@ func (s *selection) restrict(t *Topology, chosen *rundir.Selection) {
 	s.proxies = slices.DeleteFunc(s.proxies, func(p Proxy) bool { return !behind[p.Behind] })
 }
 
-// problem is why nothing takes part.
+// problem says why nothing takes part.
 func (s *selection) problem(m *rundir.Meta) string {
 	switch {
 	case m.Target == "":
@@ -162,11 +160,11 @@ func (s *selection) problem(m *rundir.Meta) string {
 	}
 }
 
-// match returns what the addresses that the tool connects to belong to.
+// match returns the targets and proxies at the addresses to which the tool connects.
 func (t *Topology) match(ctx context.Context, m *rundir.Meta, here Machine) selection {
 	s := selection{clusters: map[string]bool{}, targets: map[string]bool{}, connected: map[string]bool{}}
-	// The agent's own names for itself are only those of the tool's machine if that is
-	// the same.
+	// The agent's names for its own machine are valid for the tool's only if both are the same
+	// machine.
 	local := m.Place == tool.PlaceHere && (m.Generator == "" || here.Hostname == "" || m.Generator == here.Hostname)
 	places := t.places()
 	names := resolver{machine: here}
@@ -186,12 +184,12 @@ func (t *Topology) match(ctx context.Context, m *rundir.Meta, here Machine) sele
 	return s
 }
 
-// place is a target or a proxy, by its address.
+// place is the address of a target or a proxy.
 type place struct {
 	endpoint
 	target *engine.Target // nil: proxy
 	proxy  *Proxy
-	ports  []string // that an address without a port means
+	ports  []string // ports meant by an address without a port
 }
 
 func (t *Topology) places() []place {
@@ -242,9 +240,9 @@ func (s *selection) add(p place) {
 	}
 }
 
-// reached returns the places at an address: those with the same address as
-// written; else those whose names lead to the same address; else those on this
-// machine if the address is one of its own. here: the tool runs on this machine.
+// reached returns the places at an address: places with the same address as written; otherwise
+// places whose names resolve to the same address; otherwise places on this machine if the address
+// is its own. here: the tool runs on this machine.
 func reached(ctx context.Context, e endpoint, places []place, names *resolver, here bool) []place {
 	candidates := slices.DeleteFunc(slices.Clone(places), func(p place) bool { return !p.listens(e) })
 	only := func(same func(p place) bool) []place {
@@ -264,7 +262,7 @@ func reached(ctx context.Context, e endpoint, places []place, names *resolver, h
 	return only(func(p place) bool { return names.isOwn(p.host, true) && names.isOwn(e.host, here) })
 }
 
-// listens reports whether the place has the port of e, whatever the host.
+// listens reports whether the place has the port of e, on any host.
 func (p *place) listens(e endpoint) bool {
 	switch {
 	case e.socket != "" || p.socket != "":

@@ -35,8 +35,8 @@ var engines = map[string]*engine.Engine{
 	"mysql": {Name: "mysql", DefaultPort: "3306"}, "mongodb": {Name: "mongodb", DefaultPort: "27017"}, "atlas": {Name: "atlas", ClientOption: "proxy_address"},
 }
 
-// configured is two clusters of servers elsewhere, a proxy that is sampled and one
-// that is not, servers of this machine, and some that are alone.
+// configured returns two clusters of remote servers, one proxy that is sampled and one that is not,
+// servers on this machine, and some without a cluster.
 func configured(socket string) *Topology {
 	return &Topology{
 		Engine: func(name string) *engine.Engine { return engines[name] },
@@ -181,8 +181,8 @@ func TestSelection(t *testing.T) {
 	}
 }
 
-// TestGenerator guards that localhost of a tool in a container, which shares the runs'
-// folder with the agent, is not the agent's.
+// TestGenerator guards that localhost for a tool in a container, which shares the runs' folder with
+// the agent, is not the agent's localhost.
 func TestGenerator(t *testing.T) {
 	for generator, want := range map[string]string{"load1": "g1 g2", "": "g1 g2", "5f0e2a": ""} {
 		got := configured("/x").Servers(t.Context(), &rundir.Meta{Target: "localhost:3307", Generator: generator}, here)
@@ -192,8 +192,8 @@ func TestGenerator(t *testing.T) {
 	}
 }
 
-// TestNothingConfigured guards that a run without any server in the configuration
-// has no notice, but for a selection that means none.
+// TestNothingConfigured guards that a run without configured servers has no notice, unless the
+// user's selection matches none.
 func TestNothingConfigured(t *testing.T) {
 	none := &Topology{}
 	if got := none.Servers(t.Context(), &rundir.Meta{Target: "n1:3306"}, here); got.Source != rundir.ServersNone || got.Notice() != "" {
@@ -204,8 +204,8 @@ func TestNothingConfigured(t *testing.T) {
 	}
 }
 
-// TestAsWritten guards that names are looked up only if no address matches as it
-// is written, and each only once.
+// TestAsWritten guards that names are looked up only if no address matches as written, and each
+// only once.
 func TestAsWritten(t *testing.T) {
 	quiet := here
 	quiet.Lookup = func(_ context.Context, host string) ([]netip.Addr, error) {
