@@ -119,7 +119,7 @@ for platform in $PLATFORMS; do
 	cp dashboards/*.json "$folder/dashboards/"
 	"$work/runnable" --help-man >"$folder/benchwatch.1"
 	for shell in bash zsh fish; do
-		"$work/runnable" --completion-script-$shell >"$folder/completion/benchwatch.$shell"
+		"$work/runnable" completion $shell >"$folder/completion/benchwatch.$shell"
 	done
 	archive "$folder" "$out/$name.tar.gz"
 done

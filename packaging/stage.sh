@@ -28,9 +28,9 @@ for file in benchwatch.yml:/etc/benchwatch/benchwatch.yml default:/etc/default/b
 done
 
 "$runnable" --help-man | gzip -9n | made "$prefix/share/man/man1/benchwatch.1.gz"
-"$runnable" --completion-script-bash | made "$prefix/share/bash-completion/completions/benchwatch"
-"$runnable" --completion-script-zsh | made "$prefix/share/zsh/$zsh/_benchwatch"
-"$runnable" --completion-script-fish | made "$prefix/share/fish/vendor_completions.d/benchwatch.fish"
+"$runnable" completion bash | made "$prefix/share/bash-completion/completions/benchwatch"
+"$runnable" completion zsh | made "$prefix/share/zsh/$zsh/_benchwatch"
+"$runnable" completion fish | made "$prefix/share/fish/vendor_completions.d/benchwatch.fish"
 
 share=$prefix/share/benchwatch
 for file in alerts/*.yml alerts/runbooks/*.md prometheus/prometheus.yml prometheus/rules/*.yml dashboards/*.json; do

@@ -69,7 +69,7 @@ folders() {
 }
 account() { [[ $(getent passwd benchwatch) == *:/var/lib/benchwatch:*/nologin ]] && [[ $(id -Gn benchwatch) == benchwatch ]]; }
 documented() { [[ $(zcat /usr/share/man/man1/benchwatch.1.gz) == '.TH BENCHWATCH'* && $(benchwatch --version) == *"version $(<VERSION) "* ]]; }
-completes() { bash -c '. /usr/share/bash-completion/completions/benchwatch; COMP_LINE="benchwatch repo"; COMP_POINT=15; _benchwatch; [[ ${COMPREPLY[*]} == report ]]'; }
+completes() { bash -n /usr/share/bash-completion/completions/benchwatch && [[ $(benchwatch __complete repo 2>/dev/null) == report* ]]; }
 of_repository() {
 	local folder
 	for folder in alerts prometheus/rules; do diff -r "$folder" "/usr/share/benchwatch/$folder" -x testdata -x '*.md' -x '*.go' || return 1; done

@@ -8,27 +8,27 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/alecthomas/kingpin/v2"
-
 	"github.com/benchwatch/benchwatch/agent/many/abort"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
 // aborting are the conditions of --abort-when.
 type aborting struct {
-	texts      *[]string
+	texts      []string
 	conditions []*abort.Condition
 	prometheus *abort.Prometheus // nil: there is no query
 }
 
-func addAborting(cmd *kingpin.CmdClause) *aborting {
-	return &aborting{texts: cmd.Flag("abort-when", "End the run when this holds, such as lag>10s, flow_control>40%, errors>1%, 'p99>1s for 5s' or 'promql:EXPRESSION'; repeatable").PlaceHolder("CONDITION").Strings()}
+func addAborting(cmd command) *aborting {
+	a := &aborting{}
+	cmd.texts(&a.texts, "abort-when", "CONDITION", "End the run when this holds, such as lag>10s, flow_control>40%, errors>1%, 'p99>1s for 5s' or 'promql:EXPRESSION'; repeatable")
+	return a
 }
 
 // check reads the conditions.
 func (a *aborting) check() error {
 	a.conditions = nil
-	for _, text := range *a.texts {
+	for _, text := range a.texts {
 		c, err := abort.Parse(text)
 		if err != nil {
 			return &exitError{Status: exitUsage, Err: fmt.Errorf("--abort-when %w", err)}

@@ -11,18 +11,18 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/alecthomas/kingpin/v2"
 	"github.com/prometheus/common/version"
+	"github.com/spf13/cobra"
 
 	"github.com/benchwatch/benchwatch/agent/app/observer"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-func addAgent(app *kingpin.Application) (string, action) {
-	cmd := addCommand(app, "agent", "Follow runs and log files, sample the targets and serve metrics until terminated by a signal; SIGHUP reloads the configuration.",
+func newAgent() *cobra.Command {
+	cmd := newCommand("agent", "Follow runs and log files, sample the targets and serve metrics until terminated by a signal; SIGHUP reloads the configuration.",
 		"benchwatch agent --config.file=/etc/benchwatch/benchwatch.yml")
 	o := addObserving(cmd, "info")
-	return cmd.FullCommand(), func(s Streams) error { return runAgent(s, o) }
+	return cmd.does(func(s Streams) error { return runAgent(s, o) })
 }
 
 func runAgent(s Streams, o *observing) error {

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/alecthomas/kingpin/v2"
+	"github.com/spf13/cobra"
 
 	"github.com/benchwatch/benchwatch/agent/base/terminal"
 	"github.com/benchwatch/benchwatch/agent/many/archive"
@@ -19,22 +19,14 @@ import (
 // archiveCommand is one `benchwatch archive …`.
 type archiveCommand struct {
 	*store
-	names  *[]string
-	format *string
+	names  []string
+	format string
 }
 
-// addArchiveCommand adds a subcommand of `archive`, whose runs are arguments.
-func addArchiveCommand(app *kingpin.Application, name, help, example, argument string) (*kingpin.CmdClause, *archiveCommand) {
-	parent := app.GetCommand("archive")
-	if parent == nil {
-		parent = app.Command("archive", "Upload, fetch or list runs of the team's archive.")
-	}
-	cmd := addCommand(parent, name, help, example)
-	c := &archiveCommand{}
-	if argument != "" {
-		c.names = cmd.Arg("RUN", argument).Strings()
-	}
-	c.format = addFormat(cmd, text, jsonFormat)
+// newArchiveCommand returns a subcommand of `archive`.
+func newArchiveCommand(name, help, example string) (command, *archiveCommand) {
+	cmd, c := newCommand(name, help, example), &archiveCommand{}
+	addFormat(cmd, &c.format, text, jsonFormat)
 	c.store = addReadingStore(cmd)
 	return cmd, c
 }
@@ -56,10 +48,10 @@ type pushed struct {
 	Bytes int64 `json:"bytes"`
 }
 
-func addArchivePush(app *kingpin.Application) (string, action) {
-	cmd, c := addArchiveCommand(app, "push", "Upload closed runs that the archive does not have.", "benchwatch archive push last",
-		"Id of a run, the beginning of one, or last (default: all closed runs)")
-	return cmd.FullCommand(), c.push
+func newArchivePush() *cobra.Command {
+	cmd, c := newArchiveCommand("push", "Upload closed runs that the archive does not have.", "benchwatch archive push last")
+	cmd.arguments(&c.names, "[RUN...]", "Id of a run, the beginning of one, or last (default: all closed runs)")
+	return cmd.does(c.push)
 }
 
 func (c *archiveCommand) push(s Streams) error {
@@ -94,7 +86,7 @@ func (c *archiveCommand) push(s Streams) error {
 			done.Existed = append(done.Existed, dir.ID())
 		default:
 			done.Uploaded = append(done.Uploaded, dir.ID())
-			if *c.format == text {
+			if c.format == text {
 				fmt.Fprintf(s.Out, "uploaded %s\n", dir.ID())
 			}
 		}
@@ -103,7 +95,7 @@ func (c *archiveCommand) push(s Streams) error {
 		}
 	}
 	progress.Clear()
-	if *c.format == jsonFormat {
+	if c.format == jsonFormat {
 		if err := table.JSON(s.Out, done); err != nil {
 			return err
 		}
@@ -114,7 +106,7 @@ func (c *archiveCommand) push(s Streams) error {
 	case len(done.Failed) > 0:
 		return fmt.Errorf("%s not uploaded", isAre(left))
 	}
-	if *c.format == text && len(done.Uploaded) == 0 {
+	if c.format == text && len(done.Uploaded) == 0 {
 		s.notice("nothing to upload: %s already in %s", isAre(len(done.Existed)), c.where())
 	}
 	return nil
@@ -132,8 +124,8 @@ func isAre(n int) string {
 func (c *archiveCommand) toPush(s Streams) ([]rundir.Directory, error) {
 	local := *c.store
 	local.archived = nil
-	if len(*c.names) > 0 {
-		return local.findRuns(*c.names)
+	if len(c.names) > 0 {
+		return local.findRuns(c.names)
 	}
 	return local.selectRuns(s, func(m *rundir.Meta) bool { return m.Closed() })
 }
@@ -145,10 +137,10 @@ type pulled struct {
 	Existed []string `json:"existed"`
 }
 
-func addArchivePull(app *kingpin.Application) (string, action) {
-	cmd, c := addArchiveCommand(app, "pull", "Fetch runs into the data directory.", "benchwatch archive pull 20261121T021403Z-oltp_read_write-t16", "Id of a run in the archive, the beginning of one, or last")
-	cmd.GetArg("RUN").Required()
-	return cmd.FullCommand(), c.pull
+func newArchivePull() *cobra.Command {
+	cmd, c := newArchiveCommand("pull", "Fetch runs into the data directory.", "benchwatch archive pull 20261121T021403Z-oltp_read_write-t16")
+	cmd.arguments(&c.names, "RUN...", "Id of a run in the archive, the beginning of one, or last")
+	return cmd.does(c.pull)
 }
 
 func (c *archiveCommand) pull(s Streams) error {
@@ -157,7 +149,7 @@ func (c *archiveCommand) pull(s Streams) error {
 	}
 	done := pulled{Fetched: []string{}, Existed: []string{}}
 	var failed error
-	for _, name := range *c.names {
+	for _, name := range c.names {
 		x, err := c.archived.find(name)
 		if err != nil {
 			return err
@@ -178,11 +170,11 @@ func (c *archiveCommand) pull(s Streams) error {
 		default:
 			done.Fetched = append(done.Fetched, x.ID)
 		}
-		if *c.format == text {
+		if c.format == text {
 			fmt.Fprintf(s.Out, "%s %s\n", map[bool]string{false: "fetched", true: "already here:"}[existed], x.ID)
 		}
 	}
-	if *c.format == jsonFormat {
+	if c.format == jsonFormat {
 		if err := table.JSON(s.Out, done); err != nil {
 			return err
 		}
@@ -216,10 +208,11 @@ type archiveListCommand struct {
 	runFilter
 }
 
-func addArchiveList(app *kingpin.Application) (string, action) {
-	cmd, c := addArchiveCommand(app, "list", "List runs of the archive, the newest last.", "benchwatch archive list --since=30d --label disk=nvme", "")
-	l := &archiveListCommand{c, addRunFilter(cmd)}
-	return cmd.FullCommand(), l.list
+func newArchiveList() *cobra.Command {
+	cmd, c := newArchiveCommand("list", "List runs of the archive, the newest last.", "benchwatch archive list --since=30d --label disk=nvme")
+	l := &archiveListCommand{archiveCommand: c}
+	l.runFilter.declare(cmd)
+	return cmd.does(l.list)
 }
 
 func (l *archiveListCommand) list(s Streams) error {
@@ -239,7 +232,7 @@ func (l *archiveListCommand) list(s Streams) error {
 		runs = append(runs, archivedRun{x.Row, stored{x.Origin, x.Uploaded, x.Stored(), x.Omits()}})
 		rows = append(rows, x.Row)
 	}
-	if *l.format == jsonFormat {
+	if l.format == jsonFormat {
 		return table.JSON(s.Out, runs)
 	}
 	return (&runsCommand{store: l.store, format: l.format}).print(s, rows, len(l.archived.entries))

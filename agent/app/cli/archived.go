@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
-
-	"github.com/alecthomas/kingpin/v2"
 
 	"github.com/benchwatch/benchwatch/agent/many/archive"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
@@ -14,7 +11,7 @@ import (
 
 // archived is the archive that a command reads runs from.
 type archived struct {
-	url   *string
+	url   string
 	asked bool // --archive is given
 
 	// Set by open.
@@ -25,34 +22,22 @@ type archived struct {
 	all     bool                             // indexes has all that can be read
 }
 
-const archiveFlag = "archive"
+const (
+	archiveFlag = "archive"
+	// configuredArchive stands for a value that was left out.
+	configuredArchive = "configured"
+)
 
 // addArchive adds --archive, whose value can be left out.
-func addArchive(cmd *kingpin.CmdClause) *archived {
+func addArchive(cmd command) *archived {
 	a := &archived{}
-	flag := cmd.Flag(archiveFlag, "Read runs from the team's archive, and not from the data directory: that of the configuration, or --archive=s3://bucket/prefix").PlaceHolder("URL")
-	flag.IsSetByUser(&a.asked)
-	a.url = flag.String()
-	return a
-}
-
-// optionalValue gives --archive the empty value if no address follows.
-func optionalValue(args []string) []string {
-	var joined []string
-	for i := 0; i < len(args); i++ {
-		switch {
-		case args[i] == "--":
-			return append(joined, args[i:]...)
-		case args[i] != "--"+archiveFlag:
-			joined = append(joined, args[i])
-		case i+1 < len(args) && strings.Contains(args[i+1], "://"):
-			joined = append(joined, args[i]+"="+args[i+1])
-			i++
-		default:
-			joined = append(joined, args[i]+"=")
+	cmd.flag(archiveFlag, "Read runs from the team's archive instead of the data directory; without =URL from the one in the configuration", value{"URL", func() string { return "" }, func(s string) error {
+		if a.asked = true; s != configuredArchive {
+			a.url = s
 		}
-	}
-	return joined
+		return nil
+	}}).NoOptDefVal = configuredArchive
+	return a
 }
 
 // is reports whether the command reads an archive.
@@ -90,7 +75,7 @@ func (s *store) openRuns(streams Streams) error {
 	}
 	var err error
 	s.archived.notice = streams.notice
-	s.archived.archive, err = s.openArchive(*s.archived.url)
+	s.archived.archive, err = s.openArchive(s.archived.url)
 	if err != nil {
 		return err
 	}

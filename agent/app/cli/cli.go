@@ -13,9 +13,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
-	"github.com/alecthomas/kingpin/v2"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/benchwatch/benchwatch/agent/base/secret"
 	"github.com/benchwatch/benchwatch/agent/model/table"
@@ -35,38 +35,6 @@ func (s Streams) notice(format string, args ...any) {
 }
 
 func (s Streams) line(text string) { fmt.Fprintln(s.Err, table.Plain(text)) }
-
-// action runs a command after its flags were parsed.
-type action func(Streams) error
-
-// commands in the order of the help text. Each function adds its command and
-// flags to the application and returns the name of the command and its action.
-var commands = []func(*kingpin.Application) (string, action){
-	addRun,
-	addAgent,
-	addParse,
-	addGroup,
-	addGroupServe,
-	addMark,
-	addHealth,
-	addStatus,
-	addRuns,
-	addRunsRemove,
-	addRunsImport,
-	addReport,
-	addCompare,
-	addHistory,
-	addExport,
-	addArchivePush,
-	addArchivePull,
-	addArchiveList,
-	addSweep,
-	addSeek,
-	addReplay,
-	addInit,
-	addDoctor,
-	addDashboardsImport,
-}
 
 // Exit statuses. Those of `run` for its own failures are the ones of env and
 // timeout.
@@ -119,194 +87,96 @@ func withHint(err error, hint string) error {
 	return &exitError{Status: exitFailure, Err: err, Hint: hint}
 }
 
-// commander is the application or a command with subcommands.
-type commander interface {
-	Command(name, help string) *kingpin.CmdClause
+// newProgram returns the program with all commands, in the order of the help text.
+func newProgram() *cobra.Command {
+	root := newRoot()
+	root.AddCommand(newRun(), newAgent(), newParse(),
+		newParent("group", "Follow the generators of a group.", newGroupAttach(), newGroupServe()),
+		newMark(), newHealth(), newStatus(), newRuns(), newReport(), newCompare(), newHistory(), newExport(),
+		newParent("archive", "Upload, fetch or list runs of the team's archive.", newArchivePush(), newArchivePull(), newArchiveList()),
+		newSweep(), newSeek(), newReplay(), newInit(), newDoctor(),
+		newParent("dashboards", "Import the dashboards into a Grafana.", newDashboardsImport()))
+	return root
 }
 
-// addCommand adds a command. help is one sentence, example a command line.
-func addCommand(to commander, name, help, example string) *kingpin.CmdClause {
-	return to.Command(name, help).HelpLong(example)
-}
-
-// usageTemplate is kingpin's with the example of the command.
-var usageTemplate = strings.Replace(kingpin.DefaultUsageTemplate, "Flags:\n", "{{with .Context.SelectedCommand}}{{with .HelpLong}}Example:\n  {{.}}\n\n{{end}}{{end}}Flags:\n", 1)
-
-// newApplication returns the application with all commands.
-func newApplication() (*kingpin.Application, map[string]action) {
-	app := kingpin.New("benchwatch", "Follow database benchmarks: read the output of the tool, sample the databases, serve both to Prometheus.")
-	app.Version(versionText())
-	app.HelpFlag.Short('h')
-	app.HelpFlag.Help("Show this help (--help-long: of all commands, --help-man: as a man page)")
-	app.VersionFlag.Help("Show the version")
-	app.UsageTemplate(usageTemplate)
-	addManual(app)
-	actions := map[string]action{}
-	for _, add := range commands {
-		name, do := add(app)
-		actions[name] = do
-	}
-	for _, c := range app.Model().FlattenedCommands() {
-		clause := app.GetCommand(strings.Fields(c.FullCommand)[0])
-		for _, name := range strings.Fields(c.FullCommand)[1:] {
-			clause = clause.GetCommand(name)
+// newRoot returns the program itself.
+func newRoot() *cobra.Command {
+	c := newCommand("benchwatch", "Follow database benchmarks: read the output of the tool, sample the databases, serve both to Prometheus.", "")
+	var showsVersion, showsAll, showsManual, help bool
+	c.toggle(&showsVersion, "version", "Show the version")
+	c.toggle(&showsAll, "help-long", "Show the help of all commands")
+	c.toggle(&showsManual, "help-man", "Show the help of all commands as a man page")
+	c.PersistentFlags().AddFlag(c.toggle(&help, "help,h", "Show this help"))
+	c.Args = nil // cobra looks for the command
+	c.SilenceErrors, c.SilenceUsage, c.DisableSuggestions = true, true, true
+	c.SetHelpFunc(printHelp)
+	c.SetHelpCommand(&cobra.Command{Use: "no-help", Hidden: true}) // Main does what it would
+	cobra.EnableCommandSorting = false
+	return c.does(func(s Streams) error {
+		switch {
+		case showsVersion:
+			fmt.Fprintln(s.Out, versionText())
+		case showsManual:
+			printManual(s.Out, c.Command)
+		case showsAll:
+			for _, below := range leaves(c.Command) {
+				printHelp(below, nil)
+				fmt.Fprintln(s.Out)
+			}
+		default:
+			return &exitError{Status: exitUsage, Err: errors.New("no command given"), Hint: "see benchwatch --help"}
 		}
-		for _, f := range c.Flags {
-			clause.GetFlag(f.Name).SetValue(flagValue{f.Value, f.Name})
-		}
-		addHints(clause)
-	}
-	return app, actions
-}
-
-// flagValue is the value of a flag. Its errors name the flag and what was
-// expected, which kingpin's do not.
-type flagValue struct {
-	kingpin.Value
-	flag string
-}
-
-// Set implements kingpin.Value.
-func (v flagValue) Set(s string) error {
-	err := v.Value.Set(s)
-	if err == nil {
 		return nil
-	}
-	problem := strings.TrimPrefix(err.Error(), "enum value ")
-	if getter, ok := v.Value.(kingpin.Getter); ok {
-		switch getter.Get().(type) {
-		case time.Duration:
-			problem = fmt.Sprintf("expected a duration such as 10s, got '%s'", s)
-		case float64:
-			problem = fmt.Sprintf("expected a number, got '%s'", s)
-		case int:
-			problem = fmt.Sprintf("expected a whole number, got '%s'", s)
-		case map[string]string:
-			problem = fmt.Sprintf("expected NAME=VALUE, got '%s'", s)
-		}
-	}
-	return fmt.Errorf("--%s: %s", v.flag, problem)
-}
-
-// IsBoolFlag implements an optional interface of kingpin.
-func (v flagValue) IsBoolFlag() bool {
-	f, ok := v.Value.(interface{ IsBoolFlag() bool })
-	return ok && f.IsBoolFlag()
-}
-
-// IsCumulative implements an optional interface of kingpin.
-func (v flagValue) IsCumulative() bool {
-	f, ok := v.Value.(interface{ IsCumulative() bool })
-	return ok && f.IsCumulative()
+	})
 }
 
 // Main runs the command line and returns the exit status.
 func Main(args []string, s Streams) int {
-	app, actions := newApplication()
-	app.UsageWriter(s.Out)
-	app.ErrorWriter(s.Err)
-	if len(args) == 0 {
-		return fail(s, &exitError{Status: exitUsage, Err: errors.New("no command given"), Hint: "see benchwatch --help"})
-	}
-	exited := -1
-	exit := func(status int) {
-		if exited < 0 {
-			exited = status
-		}
-		// kingpin expects that this function does not return, and would print the usage again.
-		app.UsageWriter(io.Discard)
-		app.ErrorWriter(io.Discard)
-	}
-	app.Terminate(exit)
-	addCompletion(app, s.Out, exit)
-
-	if args[0] == "help" { // kingpin's own ends with another status for an unknown command
+	if len(args) > 0 && args[0] == "help" { // cobra's own succeeds for an unknown command
 		args = append(slices.Clone(args[1:]), "--help")
 	}
-	name, err := app.Parse(standardInput(joinNegative(optionalValue(args))))
-	if exited >= 0 { // --help and --version end here
-		return exited
+	root := newProgram()
+	root.SetArgs(args)
+	root.SetIn(s.In)
+	root.SetOut(s.Out)
+	root.SetErr(s.Err)
+	started := false
+	root.PersistentPreRun = func(*cobra.Command, []string) { started = true }
+	cmd, err := root.ExecuteC()
+	if err != nil && !started {
+		err = usageError(cmd, err, args)
 	}
-	if err != nil {
-		return fail(s, usageError(app, err, args))
-	}
-	return fail(s, actions[name](s))
+	return fail(s, err)
 }
 
-// joinNegative joins a flag and a value such as -90s, which kingpin would take for
-// another flag. No flag of one character is a digit.
-func joinNegative(args []string) []string {
-	var joined []string
-	for i := 0; i < len(args); i++ {
-		if args[i] == "--" {
-			return append(joined, args[i:]...)
-		}
-		negative := i+1 < len(args) && len(args[i+1]) > 1 && args[i+1][0] == '-' && args[i+1][1] >= '0' && args[i+1][1] <= '9'
-		if negative && strings.HasPrefix(args[i], "--") && !strings.Contains(args[i], "=") {
-			joined = append(joined, args[i]+"="+args[i+1])
-			i++
-			continue
-		}
-		joined = append(joined, args[i])
-	}
-	return joined
-}
-
-// standardInput inserts -- before a last argument "-", which kingpin would
-// turn into an empty one.
-func standardInput(args []string) []string {
-	last := len(args) - 1
-	if args[last] != "-" || slices.Contains(args[:last], "--") {
-		return args
-	}
-	return append(slices.Clone(args[:last]), "--", "-")
-}
-
-// usageError returns the error for a command line that kingpin refuses.
-func usageError(app *kingpin.Application, err error, args []string) error {
-	hint := "see benchwatch --help"
-	var commands, below, flags []string
-	for _, c := range app.Model().Commands {
-		commands = append(commands, c.Name)
-		if c.Name != args[0] {
-			continue
-		}
-		hint = "see benchwatch " + args[0] + " --help"
-		for _, sub := range c.Commands {
-			below = append(below, sub.Name)
-			if len(args) > 1 && args[1] == sub.Name {
-				hint = "see benchwatch " + sub.FullCommand + " --help"
+// usageError returns the error for a command line that cobra refuses. cmd is the command
+// that it found.
+func usageError(cmd *cobra.Command, err error, args []string) error {
+	hint := "see " + cmd.CommandPath() + " --help"
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		var flags []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden {
+				flags = append(flags, "--"+f.Name)
 			}
-		}
-	}
-	for _, c := range app.Model().FlattenedCommands() {
-		if name, _, _ := strings.Cut(c.FullCommand, " "); name != args[0] {
-			continue
-		}
-		for _, f := range c.Flags {
-			if name := "--" + f.Name; !f.Hidden && !slices.Contains(flags, name) {
-				flags = append(flags, name)
-			}
-		}
-	}
-	problem := err.Error()
-	wrong := strings.Trim(problem[strings.LastIndexByte(problem, ' ')+1:], "'")
-	flag, sub, command := nearest(wrong, flags), nearest(wrong, below), nearest(args[0], commands)
-	switch {
-	case slices.ContainsFunc(app.Model().FlattenedCommands(), func(c *kingpin.CmdModel) bool {
-		return slices.ContainsFunc(c.Flags, func(f *kingpin.FlagModel) bool {
-			return args[0] == "--"+f.Name || strings.HasPrefix(args[0], "--"+f.Name+"=")
 		})
-	}):
-		hint = "flags come after the command: benchwatch runs --data-dir=DIR"
-	case command != "" && command != args[0]:
-		hint = "did you mean benchwatch " + command + "?"
-	case args[0] == "run" && strings.HasPrefix(problem, "unknown") && !slices.Contains(args, "--"):
-		hint = "put -- before the command of the benchmark: benchwatch run -- sysbench … run"
-	case strings.HasPrefix(problem, "unknown long flag") && flag != "":
-		hint = "did you mean " + flag + "?"
-	case strings.HasPrefix(problem, "unexpected ") && sub != "":
-		hint = "did you mean benchwatch " + args[0] + " " + sub + "?"
+		if cmd.Name() == "run" && !slices.Contains(args, "--") {
+			hint = "put -- before the command of the benchmark: benchwatch run -- sysbench … run"
+		} else if flag := nearest("--"+unknown.GetSpecifiedName(), flags); flag != "" {
+			hint = "did you mean " + flag + "?"
+		}
+	} else if given := cmd.Flags().Args(); cmd.HasSubCommands() && !cmd.HasParent() || len(given) > 0 {
+		wrong := args[0]
+		if cmd.HasParent() {
+			wrong = given[0]
+		}
+		var names []string
+		for _, c := range cmd.Commands() {
+			names = append(names, c.Name())
+		}
+		if name := nearest(wrong, names); name != "" {
+			hint = "did you mean " + cmd.CommandPath() + " " + name + "?"
+		}
 	}
 	return &exitError{Status: exitUsage, Err: err, Hint: hint}
 }

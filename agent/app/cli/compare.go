@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/alecthomas/kingpin/v2"
 	"github.com/prometheus/common/version"
+	"github.com/spf13/cobra"
 
 	"github.com/benchwatch/benchwatch/agent/many/compare"
 	"github.com/benchwatch/benchwatch/agent/many/history"
@@ -25,41 +25,42 @@ import (
 type compareCommand struct {
 	*store
 	output
-	specs  *[]string
-	format *string
-	failIf *[]string
-	strict *bool
+	specs  []string
+	format string
+	failIf []string
+	strict bool
 	// Of the figures over a parameter.
-	x       *string
-	lines   *string
-	measure *string
+	x       string
+	lines   string
+	measure string
 	averaging
 
 	streams Streams
 }
 
-func addCompare(app *kingpin.Application) (string, action) {
-	cmd := addCommand(app, "compare", "Compare runs or groups of runs.",
+func newCompare() *cobra.Command {
+	cmd := newCommand("compare", "Compare runs or groups of runs.",
 		"benchwatch compare version=1.2 version=1.3 --fail-if 'tps<-5%' --fail-if 'p99>+10%'")
 	r := &compareCommand{}
-	r.specs = cmd.Arg("GROUP", "Id of a run, several ids with commas, labels k=v[,k=v] of runs, or last=N and labels: the N newest runs that succeeded and are in no other group, of each kind that the others have; the first group is the baseline").Required().Strings()
-	r.format = cmd.Flag("format", "Format of the comparison: text, markdown, csv, json, html, svg (one figure over --x) or junit").Default("text").Enum("text", "markdown", "csv", "json", "html", "svg", "junit")
-	r.failIf = cmd.Flag("fail-if", "Exit with status 3 if a group is beyond this limit by more than noise: tps<-5%, p99>+10% (relative to the baseline), lag>10s, errors>1%; repeatable").PlaceHolder("LIMIT").Strings()
-	r.strict = cmd.Flag("strict", "Exit with status 4 if the runs don't show whether a limit of --fail-if is broken").Bool()
-	r.x = cmd.Flag("x", "Fact, label or setting of the servers along the axis of the figures (default: the one that varies, threads before others); with it, one group is enough, and the other formats contain the figures' table").PlaceHolder("NAME").String()
-	r.lines = cmd.Flag("lines", "Facts, labels or settings with one line per value, in addition to the groups (default: all that vary); run draws a line for each run").PlaceHolder("NAME,NAME…").String()
-	r.measure = cmd.Flag("measure", "Measures of the figures and of their table: tps, qps, tpmc, duration, a statistic of the latency, one of an operation (read_avg, read_count), cpu, lag, n1_queries … (default: all, tps in svg)").PlaceHolder("NAME,NAME…").String()
-	r.averaging = addAveraging(cmd)
-	r.output = addOutput(cmd)
+	cmd.arguments(&r.specs, "GROUP...", "Ids of runs with commas, labels k=v[,k=v], or last=N and labels for the N newest other runs of each kind; the first group is the baseline")
+	r.format = "text"
+	cmd.choice(&r.format, "format", "FORMAT", "Format of the comparison: text, markdown, csv, json, html, svg (one figure over --x) or junit", "text", "markdown", "csv", "json", "html", "svg", "junit")
+	cmd.texts(&r.failIf, "fail-if", "LIMIT", "Exit with status 3 if a group is beyond this limit by more than noise: tps<-5%, p99>+10% (relative to the baseline), lag>10s, errors>1%; repeatable")
+	cmd.toggle(&r.strict, "strict", "Exit with status 4 if the runs don't show whether a limit of --fail-if is broken")
+	cmd.text(&r.x, "x", "NAME", "Fact, label or server setting along the axis of the figures; with it, one group is enough (default: the one that varies, threads before others)")
+	cmd.text(&r.lines, "lines", "NAME,NAME...", "Facts, labels or settings with one line per value, in addition to the groups (default: all that vary); run draws a line for each run")
+	cmd.text(&r.measure, "measure", "NAME,NAME...", "Measures of the figures and their table: tps, qps, duration, p95, an operation's (read_avg), cpu, lag … (default: all, tps in svg)")
+	r.averaging.declare(cmd)
+	r.output.declare(cmd)
 	r.store = addReadingStore(cmd)
-	return cmd.FullCommand(), func(s Streams) error {
+	return cmd.does(func(s Streams) error {
 		r.streams = s
 		return r.run()
-	}
+	})
 }
 
 func (r *compareCommand) run() error {
-	if len(*r.specs) < 2 && *r.x == "" {
+	if len(r.specs) < 2 && r.x == "" {
 		return &exitError{Status: exitUsage, Err: errors.New("two runs or groups are needed"), Hint: "benchwatch compare via=direct via=atlas"}
 	}
 	limits, err := r.limits()
@@ -82,7 +83,7 @@ func (r *compareCommand) run() error {
 	for i := range choices {
 		one := &choices[i]
 		selected = append(selected, one.names...)
-		groups[i].Name = shortName(one.spec, *r.specs)
+		groups[i].Name = shortName(one.spec, r.specs)
 		for _, dir := range one.dirs {
 			if err := r.add(&groups[i], &histories[i], dir, one.named()); err != nil {
 				return err
@@ -100,7 +101,7 @@ func (r *compareCommand) run() error {
 	switch verdict := c.Verdict(); {
 	case verdict == compare.Broken:
 		return &exitError{Status: exitLimit, Err: limitError(&c, verdict)}
-	case verdict == compare.Unclear && *r.strict:
+	case verdict == compare.Unclear && r.strict:
 		return &exitError{Status: exitUnclear, Err: limitError(&c, verdict)}
 	}
 	return nil
@@ -120,14 +121,14 @@ func limitError(c *compare.Comparison, result compare.Result) error {
 // limits reads --fail-if.
 func (r *compareCommand) limits() ([]*review.Condition, error) {
 	var limits []*review.Condition
-	for _, text := range *r.failIf {
+	for _, text := range r.failIf {
 		limit, err := review.ParseLimit(text)
 		if err != nil {
 			return nil, &exitError{Status: exitUsage, Err: fmt.Errorf("--fail-if %w", err)}
 		}
 		limits = append(limits, limit)
 	}
-	if len(limits) == 0 && (*r.strict || *r.format == "junit") {
+	if len(limits) == 0 && (r.strict || r.format == "junit") {
 		return nil, &exitError{Status: exitUsage, Err: errors.New("--strict and --format=junit need a limit"), Hint: "add --fail-if 'tps<-5%'"}
 	}
 	return limits, nil
@@ -135,7 +136,7 @@ func (r *compareCommand) limits() ([]*review.Condition, error) {
 
 // figures arranges the runs for figures and their table.
 func (r *compareCommand) figures(c *compare.Comparison, groups []compare.Group, measures ...string) (*compare.FigureSet, error) {
-	o := compare.FigureOptions{X: *r.x, Lines: list(*r.lines), Measures: list(*r.measure), Average: r.average()}
+	o := compare.FigureOptions{X: r.x, Lines: list(r.lines), Measures: list(r.measure), Average: r.average()}
 	if len(o.Measures) == 0 {
 		o.Measures = measures
 	}
@@ -151,7 +152,7 @@ func list(text string) []string {
 // figures.
 func (r *compareCommand) write(c *compare.Comparison, groups []compare.Group, histories [][]*record.History) error {
 	return r.document(r.streams, func(w io.Writer) error {
-		if *r.x != "" && !slices.Contains([]string{"svg", "junit"}, *r.format) {
+		if r.x != "" && !slices.Contains([]string{"svg", "junit"}, r.format) {
 			set, err := r.figures(c, groups)
 			if err != nil {
 				return err
@@ -159,7 +160,7 @@ func (r *compareCommand) write(c *compare.Comparison, groups []compare.Group, hi
 			c.Over(set)
 		}
 		p := report.ComparisonPage{Comparison: *c, Made: time.Now(), Version: version.Version}
-		switch *r.format {
+		switch r.format {
 		case "markdown":
 			return p.Markdown(w)
 		case "csv":
@@ -167,14 +168,14 @@ func (r *compareCommand) write(c *compare.Comparison, groups []compare.Group, hi
 		case "json":
 			return p.JSON(w)
 		case "junit":
-			return c.JUnit(w, *r.strict)
+			return c.JUnit(w, r.strict)
 		case "html":
 			set, err := r.figures(c, groups)
 			if err != nil {
 				return err
 			}
 			p.Plots = report.FigurePlots(set)
-			if *r.x == "" {
+			if r.x == "" {
 				p.Charts = report.CompareCharts(c, groups, histories)
 			}
 			return p.HTML(w)
@@ -234,8 +235,8 @@ func (c *choice) has(m *rundir.Meta) bool {
 
 // choose returns the runs of all groups. Those that are the newest of others are found last.
 func (r *compareCommand) choose() ([]choice, error) {
-	all := make([]choice, len(*r.specs))
-	for i, spec := range *r.specs {
+	all := make([]choice, len(r.specs))
+	for i, spec := range r.specs {
 		one, err := newChoice(spec)
 		switch {
 		case err != nil:

@@ -1,67 +1,53 @@
 package cli
 
 import (
-	_ "embed"
-	"io"
 	"maps"
 	"slices"
 
-	"github.com/alecthomas/kingpin/v2"
+	"github.com/spf13/cobra"
 
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// Completion scripts. Each asks the program, with the hidden flag --completion-bash,
-// for the words that may follow. Kingpin's own can't complete k=v in bash, and does
-// nothing at the first attempt in zsh.
-var (
-	//go:embed completion/benchwatch.bash
-	bashCompletion string
-	//go:embed completion/benchwatch.zsh
-	zshCompletion string
-	//go:embed completion/benchwatch.fish
-	fishCompletion string
-)
-
-// addCompletion adds --completion-script-fish to the flags that kingpin has for other
-// shells.
-func addCompletion(app *kingpin.Application, out io.Writer, exit func(int)) {
-	kingpin.BashCompletionTemplate, kingpin.ZshCompletionTemplate = bashCompletion, zshCompletion
-	app.Flag("completion-script-fish", "Generate completion script for fish.").Hidden().PreAction(func(*kingpin.ParseContext) error {
-		_, err := io.WriteString(out, fishCompletion)
-		exit(0)
-		return err
-	}).Bool()
+// complete makes a flag complete these words, in this order.
+func complete(cmd *cobra.Command, flag string, words func() []string) {
+	err := cmd.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return words(), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+	})
+	if err != nil { // there is no such flag
+		panic(err)
+	}
 }
 
-// addHints makes a command complete ids and labels of the recorded runs.
-func addHints(cmd *kingpin.CmdClause) {
-	if cmd.GetFlag("data-dir") == nil {
+// completeRuns makes a command complete ids and labels of the recorded runs.
+func completeRuns(cmd *cobra.Command) {
+	if cmd.Flag("data-dir") == nil {
 		return
 	}
 	runs := func() []string { return runIDs(recordedRuns(cmd)) }
 	labels := func() []string { return labelsOf(recordedRuns(cmd)) }
-	for _, name := range []string{"RUN", "RUN|LOGFILE"} {
-		if arg := cmd.GetArg(name); arg != nil {
-			arg.HintAction(runs)
+	files := cobra.ShellCompDirectiveDefault
+	switch argumentName(cmd) {
+	case "RUN", "RUN|LOGFILE":
+		cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			return runs(), files | cobra.ShellCompDirectiveKeepOrder
+		}
+	case "GROUP":
+		cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			return append(labels(), runs()...), files | cobra.ShellCompDirectiveKeepOrder
 		}
 	}
-	if arg := cmd.GetArg("GROUP"); arg != nil {
-		arg.HintAction(func() []string { return append(labels(), runs()...) })
-	}
-	if flag := cmd.GetFlag("run"); flag != nil {
-		flag.HintAction(runs)
-	}
-	if flag := cmd.GetFlag("label"); flag != nil {
-		flag.HintAction(labels)
+	for name, words := range map[string]func() []string{"run": runs, "label": labels} {
+		if cmd.Flag(name) != nil {
+			complete(cmd, name, words)
+		}
 	}
 }
 
 // recordedRuns returns the facts of all runs in the data directory of cmd, the oldest
 // first. Completion is silent: there are none if the directory can't be read.
-func recordedRuns(cmd *kingpin.CmdClause) []rundir.Meta {
-	value := func(flag string) *string { return new(cmd.GetFlag(flag).Model().Value.String()) }
-	flags := dataFlags{configFlags{value("config.file")}, value("data-dir")}
+func recordedRuns(cmd *cobra.Command) []rundir.Meta {
+	flags := dataFlags{configFlags{cmd.Flag("config.file").Value.String()}, cmd.Flag("data-dir").Value.String()}
 	c, err := flags.load()
 	if err != nil {
 		return nil

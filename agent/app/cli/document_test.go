@@ -5,11 +5,10 @@ import (
 	"fmt"
 	"os"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/alecthomas/kingpin/v2"
+	"github.com/spf13/pflag"
 
 	"github.com/benchwatch/benchwatch/agent/app/config"
 )
@@ -75,58 +74,51 @@ func row(b *strings.Builder, cells ...string) {
 }
 
 func commandsText(t *testing.T) string {
-	app, _ := newApplication()
 	var b strings.Builder
-	for _, c := range app.Model().FlattenedCommands() {
-		if c.FullCommand == "help" {
-			continue
+	for _, c := range leaves(newProgram()) {
+		name := below(c)
+		if !strings.HasSuffix(c.Short, ".") || !strings.HasPrefix(c.Example, "benchwatch "+strings.TrimSuffix(name, " list")+" ") {
+			t.Errorf("%s: help %q is not a sentence, or example %q is not of the command", name, c.Short, c.Example)
 		}
-		if !strings.HasSuffix(c.Help, ".") || !strings.HasPrefix(c.HelpLong, "benchwatch "+strings.TrimSuffix(c.FullCommand, " list")+" ") {
-			t.Errorf("%s: help %q is not a sentence, or example %q is not of the command", c.FullCommand, c.Help, c.HelpLong)
-		}
-		fmt.Fprintf(&b, "### benchwatch %s\n\n%s\n\n```sh\n%s\n```\n\n| flag or argument | default | meaning |\n|---|---|---|\n", c.FullCommand, c.Help, c.HelpLong)
-		for _, f := range c.Flags {
-			if f.Help == "" || strings.HasSuffix(f.Help, ".") {
-				t.Errorf("%s --%s: help %q is empty or has a period at its end", c.FullCommand, f.Name, f.Help)
+		fmt.Fprintf(&b, "### benchwatch %s\n\n%s\n\n```sh\n%s\n```\n\n| flag or argument | default | meaning |\n|---|---|---|\n", name, c.Short, c.Example)
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if f.Hidden {
+				return
 			}
-			name := flagName(f)
-			if f.Short != 0 {
-				name = fmt.Sprintf("`-%c`, ", f.Short) + name
+			if f.Usage == "" || strings.HasSuffix(f.Usage, ".") {
+				t.Errorf("%s --%s: help %q is empty or has a period at its end", name, f.Name, f.Usage)
 			}
-			documentValue(&b, name, f.Default, f.Help)
-		}
-		for _, a := range c.Args {
-			documentValue(&b, "`"+a.Name+"`", a.Default, a.Help)
+			if n := len(strings.Fields(defaultInHelp.ReplaceAllString(f.Usage, ""))); n > 25 {
+				t.Errorf("%s --%s: help has %d words: at most 25", name, f.Name, n)
+			}
+			flag := "`--" + f.Name
+			if f.NoOptDefVal != "true" {
+				flag += "=" + f.Value.Type()
+			}
+			if f.Shorthand != "" {
+				flag = fmt.Sprintf("`-%s`, ", f.Shorthand) + flag
+			}
+			documentValue(&b, flag+"`", defaultOf(f), f.Usage)
+		})
+		if argument := argumentName(c); argument != "" {
+			documentValue(&b, "`"+argument+"`", "", c.Annotations[argumentHelp])
 		}
 		b.WriteString("\n")
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-func flagName(f *kingpin.FlagModel) string {
-	switch {
-	case f.IsBoolFlag() && slices.Equal(f.Default, []string{"true"}):
-		return "`--[no-]" + f.Name + "`"
-	case f.IsBoolFlag():
-		return "`--" + f.Name + "`"
-	case f.PlaceHolder != "":
-		return "`--" + f.Name + "=" + f.PlaceHolder + "`"
-	default:
-		return "`--" + f.Name + "`"
-	}
-}
-
 var defaultInHelp = regexp.MustCompile(` \(default:? (.*)\)$`)
 
 // documentValue writes the row of a flag or an argument. A computed default is
 // at the end of its help.
-func documentValue(b *strings.Builder, name string, defaults []string, help string) {
+func documentValue(b *strings.Builder, name string, standard, help string) {
 	value := ""
 	if m := defaultInHelp.FindStringSubmatch(help); m != nil {
 		help, value = strings.TrimSuffix(help, m[0]), m[1]
 	}
-	if len(defaults) > 0 {
-		value = "`" + strings.Join(defaults, "`, `") + "`"
+	if standard != "" {
+		value = "`" + standard + "`"
 	}
 	row(b, name, value, help)
 }

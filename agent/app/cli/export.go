@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/alecthomas/kingpin/v2"
 	"github.com/prometheus/client_golang/exp/api/remote"
 	commoncfg "github.com/prometheus/common/config"
+	"github.com/spf13/cobra"
 
 	"github.com/benchwatch/benchwatch/agent/app/config"
 	"github.com/benchwatch/benchwatch/agent/base/secret"
@@ -35,33 +35,34 @@ type exportCommand struct {
 	*store
 	output
 	*logOptions
-	names   *[]string
-	format  *string
-	servers *bool
-	remote  *string
-	client  *string
+	names   []string
+	format  string
+	servers bool
+	remote  string
+	client  string
 
 	streams Streams
 	temp    string // where logs are made runs of, for as long as it takes
 	logs    int    // that were made runs of
 }
 
-func addExport(app *kingpin.Application) (string, action) {
-	cmd := addCommand(app, "export", "Export all recorded data of runs with timestamps: for Prometheus (see scripts/backfill.sh), a spreadsheet or a program.",
+func newExport() *cobra.Command {
+	cmd := newCommand("export", "Export all recorded data of runs with timestamps: for Prometheus (see scripts/backfill.sh), a spreadsheet or a program.",
 		"benchwatch export last --format=csv --output=run.csv")
 	r := &exportCommand{}
-	r.names = cmd.Arg("RUN|LOGFILE", "Id of a run, the beginning of one, last, or a log file").Required().Strings()
-	r.format = cmd.Flag("format", "Format of the export: openmetrics, blocks (of Prometheus' data directory, written into the folder --output), csv or json (one object per line)").Default("openmetrics").Enum("openmetrics", "blocks", "csv", "json")
-	r.servers = cmd.Flag("servers", "With --format=csv, export the samples of the servers instead of the intervals of the tool").Bool()
-	r.remote = cmd.Flag("remote-write", "Send the export to this URL by Prometheus' remote write, instead of --format: a Prometheus, Thanos Receive, Mimir or VictoriaMetrics that accepts samples of that age").PlaceHolder("URL").String()
-	r.client = cmd.Flag("remote-write.http-config", "File with the login, TLS settings and headers for --remote-write, in the format of Prometheus' http_config").PlaceHolder("FILE").String()
+	cmd.arguments(&r.names, "RUN|LOGFILE...", "Id of a run, the beginning of one, last, or a log file")
+	r.format = "openmetrics"
+	cmd.choice(&r.format, "format", "FORMAT", "Format of the export: openmetrics, blocks (of Prometheus' data directory, written into the folder --output), csv or json (one object per line)", "openmetrics", "blocks", "csv", "json")
+	cmd.toggle(&r.servers, "servers", "With --format=csv, export the samples of the servers instead of the intervals of the tool")
+	cmd.text(&r.remote, "remote-write", "URL", "Send the export to this URL by Prometheus' remote write instead; the receiver must accept samples of that age")
+	cmd.text(&r.client, "remote-write.http-config", "FILE", "File with the login, TLS settings and headers for --remote-write, in the format of Prometheus' http_config")
 	r.logOptions = addLogOptions(cmd)
-	r.output = addOutput(cmd)
+	r.output.declare(cmd)
 	r.store = addReadingStore(cmd)
-	return cmd.FullCommand(), func(s Streams) error {
+	return cmd.does(func(s Streams) error {
 		r.streams = s
 		return r.run()
-	}
+	})
 }
 
 func (r *exportCommand) run() error {
@@ -75,17 +76,17 @@ func (r *exportCommand) run() error {
 	if err != nil {
 		return err
 	}
-	if *r.servers && *r.format != "csv" {
+	if r.servers && r.format != "csv" {
 		return &exitError{Status: exitUsage, Err: errors.New("--servers is for --format=csv: the other formats hold both"), Hint: "leave it out"}
 	}
-	if *r.format == blocks {
-		if info, err := os.Stat(*r.output.file); err != nil || !info.IsDir() {
+	if r.format == blocks {
+		if info, err := os.Stat(r.output.file); err != nil || !info.IsDir() {
 			return &exitError{Status: exitUsage, Err: errors.New("--format=blocks needs a folder"), Hint: "name Prometheus' data directory, or an empty folder, with --output"}
 		}
 	} else if err := r.output.check(); err != nil {
 		return err
 	}
-	logs := slices.DeleteFunc(slices.Clone(*r.names), func(name string) bool { return !isLog(name) })
+	logs := slices.DeleteFunc(slices.Clone(r.names), func(name string) bool { return !isLog(name) })
 	if err := r.checkStarts(len(logs)); err != nil && len(logs) > 0 {
 		return err
 	}
@@ -99,8 +100,8 @@ func (r *exportCommand) run() error {
 	progress := terminal.NewProgress(r.streams.Err)
 	defer progress.Clear()
 	r.streams.Err = progress.Above(r.streams.Err)
-	for i, name := range *r.names {
-		progress.Count("export: reading", i, len(*r.names), "runs")
+	for i, name := range r.names {
+		progress.Count("export: reading", i, len(r.names), "runs")
 		dirs, err := r.resolve(name)
 		if err != nil {
 			return err
@@ -120,13 +121,13 @@ func (r *exportCommand) run() error {
 	if writer != nil {
 		return r.remoteWrite(writer, histories)
 	}
-	if *r.format == blocks {
+	if r.format == blocks {
 		b, err := backfill(histories)
 		if err != nil {
 			return err
 		}
 		defer b.Close()
-		_, err = b.WriteBlocks(context.Background(), *r.output.file)
+		_, err = b.WriteBlocks(context.Background(), r.output.file)
 		return err
 	}
 	return r.stream(r.streams, func(w io.Writer) error { return r.write(w, histories) })
@@ -134,11 +135,11 @@ func (r *exportCommand) run() error {
 
 func (r *exportCommand) write(w io.Writer, histories []*record.History) error {
 	switch {
-	case *r.format == "csv" && *r.servers:
+	case r.format == "csv" && r.servers:
 		return report.ServersCSV(context.Background(), w, histories)
-	case *r.format == "csv":
+	case r.format == "csv":
 		return report.IntervalsCSV(context.Background(), w, histories)
-	case *r.format == "json":
+	case r.format == "json":
 		return report.JSONLines(context.Background(), w, histories)
 	}
 	b, err := backfill(histories)
@@ -174,7 +175,7 @@ func (r *exportCommand) resolve(name string) ([]rundir.Directory, error) {
 		dir, err := r.findRun(name)
 		return []rundir.Directory{dir}, err
 	}
-	t, err := recognise(r.tools, name, *r.tool)
+	t, err := recognise(r.tools, name, r.tool)
 	if err != nil {
 		return nil, err
 	}
@@ -196,21 +197,21 @@ func (r *exportCommand) resolve(name string) ([]rundir.Directory, error) {
 
 // writer returns the client of --remote-write, nil without it.
 func (r *exportCommand) writer() (*remote.API, error) {
-	if *r.remote == "" {
-		if *r.client != "" {
+	if r.remote == "" {
+		if r.client != "" {
 			return nil, &exitError{Status: exitUsage, Err: errors.New("--remote-write.http-config is for --remote-write"), Hint: "add --remote-write=http://localhost:9090/api/v1/write"}
 		}
 		return nil, nil
 	}
-	if err := config.CheckURL(*r.remote); err != nil {
+	if err := config.CheckURL(r.remote); err != nil {
 		return nil, &exitError{Status: exitUsage, Err: fmt.Errorf("--remote-write: %w", err), Hint: "such as http://localhost:9090/api/v1/write; a login goes into --remote-write.http-config"}
 	}
-	if *r.output.file != "" {
+	if r.output.file != "" {
 		return nil, &exitError{Status: exitUsage, Err: errors.New("--remote-write writes no file: --output has no meaning"), Hint: "leave it out"}
 	}
 	http := &commoncfg.HTTPClientConfig{}
-	if *r.client != "" {
-		text, err := secret.ReadFile(*r.client)
+	if r.client != "" {
+		text, err := secret.ReadFile(r.client)
 		if err != nil {
 			return nil, fmt.Errorf("--remote-write.http-config: %w", err)
 		}
@@ -218,7 +219,7 @@ func (r *exportCommand) writer() (*remote.API, error) {
 		if err != nil {
 			return nil, fmt.Errorf("--remote-write.http-config: %w", err)
 		}
-		loaded.SetDirectory(filepath.Dir(*r.client))
+		loaded.SetDirectory(filepath.Dir(r.client))
 		http = loaded
 	}
 	client, err := commoncfg.NewClientFromConfig(*http, "remote-write")
@@ -226,7 +227,7 @@ func (r *exportCommand) writer() (*remote.API, error) {
 		return nil, fmt.Errorf("--remote-write.http-config: %w", err)
 	}
 	client.Timeout = 30 * time.Second
-	target, path := *r.remote, ""
+	target, path := r.remote, ""
 	if u, err := url.Parse(target); err == nil && strings.Trim(u.Path, "/") == "" {
 		path = "api/v1/write"
 	}

@@ -4,21 +4,19 @@ import (
 	"errors"
 	"io"
 
-	"github.com/alecthomas/kingpin/v2"
-
 	"github.com/benchwatch/benchwatch/agent/many/compare"
 	"github.com/benchwatch/benchwatch/agent/show/report"
 )
 
 // averaging is the flag that decides which value represents repeated runs.
-type averaging struct{ mean *bool }
+type averaging struct{ mean bool }
 
-func addAveraging(cmd *kingpin.CmdClause) averaging {
-	return averaging{cmd.Flag("mean", "Use means of repeated runs in the figures and their table instead of medians").Bool()}
+func (a *averaging) declare(cmd command) {
+	cmd.toggle(&a.mean, "mean", "Use means of repeated runs in the figures and their table instead of medians")
 }
 
 func (a averaging) average() compare.Average {
-	if *a.mean {
+	if a.mean {
 		return compare.ByMean
 	}
 	return compare.ByMedian

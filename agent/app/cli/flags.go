@@ -3,9 +3,9 @@ package cli
 import (
 	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 
-	"github.com/alecthomas/kingpin/v2"
 	"github.com/prometheus/common/promslog"
 
 	"github.com/benchwatch/benchwatch/agent/app/config"
@@ -15,32 +15,30 @@ import (
 
 // configFlags are the flags of the commands that read benchwatch.yml.
 type configFlags struct {
-	configFile *string
+	configFile string
 }
 
-func addConfigFlags(cmd *kingpin.CmdClause) configFlags {
-	return configFlags{cmd.Flag("config.file", "Configuration file, benchwatch.yml (default: none)").PlaceHolder("FILE").String()}
+func (f *configFlags) declare(cmd command) {
+	cmd.text(&f.configFile, "config.file", "FILE", "Configuration file, benchwatch.yml (default: none)")
 }
 
 // load reads the configuration, or returns the defaults without a file.
 func (f *configFlags) load() (*config.Config, error) {
-	if *f.configFile == "" {
+	if f.configFile == "" {
 		return config.Default(), nil
 	}
-	return config.Load(*f.configFile)
+	return config.Load(f.configFile)
 }
 
 // dataFlags are the flags of the commands that need the data directory.
 type dataFlags struct {
 	configFlags
-	dataDirFlag *string
+	dataDirFlag string
 }
 
-func addDataFlags(cmd *kingpin.CmdClause) dataFlags {
-	return dataFlags{
-		configFlags: addConfigFlags(cmd),
-		dataDirFlag: cmd.Flag("data-dir", "Folder of the runs (default: data_dir of the configuration)").PlaceHolder("DIR").String(),
-	}
+func (f *dataFlags) declare(cmd command) {
+	f.configFlags.declare(cmd)
+	cmd.text(&f.dataDirFlag, "data-dir", "DIR", "Folder of the runs (default: data_dir of the configuration)")
 }
 
 // hintDataDir is the hint for a data directory that can't be used.
@@ -49,29 +47,28 @@ const hintDataDir = "choose another folder with --data-dir"
 // load reads the configuration; --data-dir overrides its data_dir.
 func (f *dataFlags) load() (*config.Config, error) {
 	c, err := f.configFlags.load()
-	if err == nil && *f.dataDirFlag != "" {
-		c.DataDir = *f.dataDirFlag
+	if err == nil && f.dataDirFlag != "" {
+		c.DataDir = f.dataDirFlag
 	}
 	return c, err
 }
 
 // logFlags are the flags of the commands that log.
 type logFlags struct {
-	logLevel  *string
-	logFormat *string
+	logLevel  string
+	logFormat string
 }
 
-func addLogFlags(cmd *kingpin.CmdClause, level string) logFlags {
-	return logFlags{
-		logLevel:  cmd.Flag("log.level", "Log messages of this level and above: debug, info, warn or error").Default(level).Enum("debug", "info", "warn", "error"),
-		logFormat: cmd.Flag("log.format", "Format of log messages: logfmt or json").Default("logfmt").Enum("logfmt", "json"),
-	}
+func (f *logFlags) declare(cmd command, level string) {
+	f.logLevel, f.logFormat = level, "logfmt"
+	cmd.choice(&f.logLevel, "log.level", "LEVEL", "Log messages of this level and above: debug, info, warn or error", "debug", "info", "warn", "error")
+	cmd.choice(&f.logFormat, "log.format", "FORMAT", "Format of log messages: logfmt or json", "logfmt", "json")
 }
 
 func (f *logFlags) logger(s Streams) *slog.Logger {
 	c := &promslog.Config{Level: promslog.NewLevel(), Format: promslog.NewFormat(), Writer: s.Err}
-	_ = c.Level.Set(*f.logLevel) // kingpin has checked both
-	_ = c.Format.Set(*f.logFormat)
+	_ = c.Level.Set(f.logLevel) // both were checked
+	_ = c.Format.Set(f.logFormat)
 	return slog.New(secret.NewHandler(promslog.New(c).Handler()))
 }
 
@@ -82,17 +79,22 @@ const (
 )
 
 // addFormat adds --format with its default first, and --json for json.
-func addFormat(cmd *kingpin.CmdClause, formats ...string) *string {
-	list := formats[0] + ", the only one"
-	if n := len(formats) - 1; n > 0 {
-		list = strings.Join(formats[:n], ", ") + " or " + formats[n]
+func addFormat(cmd command, format *string, formats ...string) {
+	list := alternatives(formats)
+	if len(formats) == 1 {
+		list += ", the only one"
 	}
-	format := cmd.Flag("format", "Format of the output: "+list).Default(formats[0]).Enum(formats...)
-	cmd.Flag("json", "The same as --format=json").Hidden().PreAction(func(*kingpin.ParseContext) error {
-		*format = jsonFormat
-		return nil
-	}).Bool()
-	return format
+	*format = formats[0]
+	cmd.choice(format, "format", "FORMAT", "Format of the output: "+list, formats...)
+	cmd.boolean("json", "The same as --format=json", func() string { return "false" }, func(bool) { *format = jsonFormat }).Hidden = true
+}
+
+// addInject adds --no-inject, and --inject for what is the default.
+func addInject(cmd command, inject *bool) {
+	*inject = true
+	cmd.toggle(inject, "inject", "Add the tool's option for a report every second").Hidden = true
+	get := func() string { return strconv.FormatBool(!*inject) }
+	cmd.boolean("no-inject", "Do not add the tool's option for a report every second to a command without one", get, func(on bool) { *inject = !on })
 }
 
 // unknownTool is the usage error for a --tool that set does not have.

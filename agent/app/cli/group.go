@@ -10,23 +10,21 @@ import (
 	"os/signal"
 	"slices"
 
-	"github.com/alecthomas/kingpin/v2"
+	"github.com/spf13/cobra"
 
 	"github.com/benchwatch/benchwatch/agent/many/generator"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// addGroup adds `group attach`.
-func addGroup(app *kingpin.Application) (string, action) {
-	parent := app.Command("group", "Follow the generators of a group.")
-	cmd := addCommand(parent, "attach", "Follow a group to its end: one that `run --on` started, even after a lost connection, or one whose generators record in this data directory.",
+func newGroupAttach() *cobra.Command {
+	cmd := newCommand("attach", "Follow a group to its end: one that `run --on` started, even after a lost connection, or one whose generators record in this data directory.",
 		"benchwatch group attach 20261121T021403Z-oltp_read_write-t16")
-	linger := cmd.Flag("linger", "Serve metrics this long after the end of the group, if no agent is running").Default("0s").Duration()
-	none, empty, inject := false, "", true
-	r := &runCommand{observing: addObserving(cmd, "warn"), grouping: &grouping{}, connecting: &connecting{}, linger: linger, lingerSet: true, sample: &none, tool: &empty, inject: &inject}
-	name := cmd.Arg("NAME", "Name of the group, the id of its run").Required().String()
-	r.format = addFormat(cmd, text, jsonFormat)
-	return cmd.FullCommand(), func(s Streams) error { return r.attach(s, *name) }
+	r := &runCommand{observing: addObserving(cmd, "warn"), grouping: &grouping{}, connecting: &connecting{}, lingerSet: true, inject: true}
+	cmd.duration(&r.linger, "linger", "Serve metrics this long after the end of the group, if no agent is running")
+	var name string
+	cmd.argument(&name, "NAME", "Name of the group, the id of its run")
+	addFormat(cmd, &r.format, text, jsonFormat)
+	return cmd.does(func(s Streams) error { return r.attach(s, name) })
 }
 
 func (r *runCommand) attach(s Streams, name string) (err error) {
@@ -70,11 +68,12 @@ func (r *runCommand) attach(s Streams, name string) (err error) {
 	return r.followGroup(ctx, remote, own, signals)
 }
 
-// addGroupServe adds the other side of `run --on`, which that starts.
-func addGroupServe(app *kingpin.Application) (string, action) {
-	cmd := addCommand(app.GetCommand("group"), "serve", "Answer the machine that starts a group, on standard input and output.", "benchwatch group serve --data-dir=/var/lib/benchwatch").Hidden()
+// newGroupServe returns the other side of `run --on`, which that starts.
+func newGroupServe() *cobra.Command {
+	cmd := newCommand("serve", "Answer the machine that starts a group, on standard input and output.", "benchwatch group serve --data-dir=/var/lib/benchwatch")
+	cmd.Hidden = true
 	r := addStore(cmd)
-	return cmd.FullCommand(), func(s Streams) error {
+	return cmd.does(func(s Streams) error {
 		if err := r.load(); err != nil {
 			return err
 		}
@@ -88,5 +87,5 @@ func addGroupServe(app *kingpin.Application) (string, action) {
 			return nil
 		}
 		return err
-	}
+	})
 }

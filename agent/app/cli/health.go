@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/alecthomas/kingpin/v2"
+	"github.com/spf13/cobra"
 
 	"github.com/benchwatch/benchwatch/agent/model/table"
 )
@@ -17,9 +17,9 @@ import (
 // healthCommand is `benchwatch health`. Images of the agent contain no other
 // program that could do a health check.
 type healthCommand struct {
-	address *string
-	timeout *time.Duration
-	format  *string
+	address string
+	timeout time.Duration
+	format  string
 }
 
 // health is what `health --format=json` prints of a healthy agent.
@@ -29,22 +29,24 @@ type health struct {
 	Address string `json:"address"`
 }
 
-func addHealth(app *kingpin.Application) (string, action) {
-	cmd := addCommand(app, "health", "Check that an agent is healthy: exits with 0 if it is, else with 1. For container health checks.",
+func newHealth() *cobra.Command {
+	cmd := newCommand("health", "Check that an agent is healthy: exits with 0 if it is, else with 1. For container health checks.",
 		"benchwatch health --address=127.0.0.1:9838")
 	h := &healthCommand{}
-	h.address = cmd.Flag("address", "Address of the agent: host:port or a URL").Default("127.0.0.1:9838").String()
-	h.timeout = cmd.Flag("timeout", "Wait at most this long for the answer").Default("3s").Duration()
-	h.format = addFormat(cmd, text, jsonFormat)
-	return cmd.FullCommand(), h.run
+	h.address = "127.0.0.1:9838"
+	cmd.text(&h.address, "address", "ADDR", "Address of the agent: host:port or a URL")
+	h.timeout = 3 * time.Second
+	cmd.duration(&h.timeout, "timeout", "Wait at most this long for the answer")
+	addFormat(cmd, &h.format, text, jsonFormat)
+	return cmd.does(h.run)
 }
 
 func (h *healthCommand) run(s Streams) error {
-	target, err := healthURL(*h.address)
+	target, err := healthURL(h.address)
 	if err != nil {
 		return &exitError{Status: exitUsage, Err: err, Hint: "use --address=127.0.0.1:9838"}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), *h.timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), h.timeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
 	if err != nil {
@@ -59,10 +61,10 @@ func (h *healthCommand) run(s Streams) error {
 	defer response.Body.Close()
 	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 4096))
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("check health: the agent at %s answers %s", *h.address, response.Status)
+		return fmt.Errorf("check health: the agent at %s answers %s", h.address, response.Status)
 	}
-	if *h.format == jsonFormat {
-		return table.JSON(s.Out, health{Healthy: true, Address: *h.address})
+	if h.format == jsonFormat {
+		return table.JSON(s.Out, health{Healthy: true, Address: h.address})
 	}
 	return nil
 }

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/alecthomas/kingpin/v2"
 	"github.com/prometheus/common/version"
+	"github.com/spf13/cobra"
 
 	"github.com/benchwatch/benchwatch/agent/many/history"
 	"github.com/benchwatch/benchwatch/agent/model/measure"
@@ -28,23 +28,26 @@ type historyCommand struct {
 	*store
 	output
 	runFilter
-	measure *string
-	by      *string
-	mark    *bool
-	format  *string
+	measure string
+	by      string
+	mark    bool
+	format  string
 }
 
-func addHistory(app *kingpin.Application) (string, action) {
-	cmd := addCommand(app, "history", "Show a measure of runs over time, its level changes, and what else changed with them.",
+func newHistory() *cobra.Command {
+	cmd := newCommand("history", "Show a measure of runs over time, its level changes, and what else changed with them.",
 		"benchwatch history --label cluster=blue --measure p95")
-	r := &historyCommand{runFilter: addRunFilter(cmd)}
-	r.measure = cmd.Flag("measure", "Measure: tps, qps, tpmc, errors, a statistic of the latency (avg, p95 …), lag, flow_control or drain").Default("tps").PlaceHolder("NAME").String()
-	r.by = cmd.Flag("by", "Labels and facts with one series per value, in addition to tool, workload, threads, verb, the tool's options and the parameters of sweeps").PlaceHolder("NAME,NAME…").String()
-	r.mark = cmd.Flag("mark", "Put a marker at the beginning of the first run of each new level").Bool()
-	r.format = cmd.Flag("format", "Format of the result: text, markdown, html, csv or json").Default("text").Enum("text", "markdown", "html", "csv", "json")
-	r.output = addOutput(cmd)
+	r := &historyCommand{}
+	r.runFilter.declare(cmd)
+	r.measure = "tps"
+	cmd.text(&r.measure, "measure", "NAME", "Measure: tps, qps, tpmc, errors, a statistic of the latency (avg, p95 …), lag, flow_control or drain")
+	cmd.text(&r.by, "by", "NAME,NAME...", "Labels and facts with one series per value, in addition to tool, workload, threads, verb, the tool's options and the parameters of sweeps")
+	cmd.toggle(&r.mark, "mark", "Put a marker at the beginning of the first run of each new level")
+	r.format = "text"
+	cmd.choice(&r.format, "format", "FORMAT", "Format of the result: text, markdown, html, csv or json", "text", "markdown", "html", "csv", "json")
+	r.output.declare(cmd)
 	r.store = addReadingStore(cmd)
-	return cmd.FullCommand(), r.run
+	return cmd.does(r.run)
 }
 
 func (r *historyCommand) run(s Streams) error {
@@ -52,19 +55,19 @@ func (r *historyCommand) run(s Streams) error {
 	if err := r.runFilter.check(now); err != nil {
 		return err
 	}
-	if *r.mark && r.archived.is() {
+	if r.mark && r.archived.is() {
 		return &exitError{Status: exitUsage, Err: errors.New("--mark: runs in the archive can't be marked")}
 	}
 	if err := r.openToRead(s); err != nil {
 		return err
 	}
-	if *r.tool != "" && r.tools.ByName(*r.tool) == nil {
-		return unknownTool(*r.tool, r.tools)
+	if r.tool != "" && r.tools.ByName(r.tool) == nil {
+		return unknownTool(r.tool, r.tools)
 	}
 	if err := r.output.check(); err != nil {
 		return err
 	}
-	c, err := review.ParseName(*r.measure)
+	c, err := review.ParseName(r.measure)
 	if err != nil {
 		return &exitError{Status: exitUsage, Err: err}
 	}
@@ -91,19 +94,19 @@ func (r *historyCommand) run(s Streams) error {
 	if len(rows) == 0 {
 		return withHint(errors.New("no run matches"), "benchwatch runs lists them; only those that succeeded count")
 	}
-	by := history.KindOf(strings.FieldsFunc(*r.by, func(c rune) bool { return c == ',' || c == ' ' }))
-	found, err := history.NewTrend(rows, history.TrendOptions{Measure: *r.measure, By: by, Settings: func(id string) map[string]string { return history.SettingsIn(places[id]) }})
+	by := history.KindOf(strings.FieldsFunc(r.by, func(c rune) bool { return c == ',' || c == ' ' }))
+	found, err := history.NewTrend(rows, history.TrendOptions{Measure: r.measure, By: by, Settings: func(id string) map[string]string { return history.SettingsIn(places[id]) }})
 	if err != nil {
 		return err
 	}
-	if *r.mark {
+	if r.mark {
 		if err := markChanges(s, found, places); err != nil {
 			return err
 		}
 	}
 	return r.document(s, func(w io.Writer) error {
 		p := report.TrendPage{Trend: found, Made: now, Version: version.Version}
-		switch *r.format {
+		switch r.format {
 		case "markdown":
 			return p.Markdown(w)
 		case "html":

@@ -44,10 +44,10 @@ func (o *observing) checkHost(next http.Handler) http.Handler {
 // hosts are the names that the flags allow.
 func (o *observing) hosts() []string {
 	var names []string
-	for _, host := range slices.Concat(*o.addresses, *o.allowedHosts) {
+	for _, host := range slices.Concat(o.addresses, o.allowedHosts) {
 		names = append(names, hostName(host))
 	}
-	if u, err := url.Parse(*o.externalURL); err == nil {
+	if u, err := url.Parse(o.externalURL); err == nil {
 		names = append(names, hostName(u.Host))
 	}
 	return names
@@ -84,11 +84,11 @@ func checkExternalURL(s string) error {
 // pageURL returns the address of the live page for a browser on this machine or, with
 // --web.external-url, anywhere.
 func (o *observing) pageURL(l net.Listener) string {
-	if *o.externalURL != "" {
-		return strings.TrimSuffix(*o.externalURL, "/") + "/"
+	if o.externalURL != "" {
+		return strings.TrimSuffix(o.externalURL, "/") + "/"
 	}
 	scheme := "http"
-	if encrypts(*o.webConfig) {
+	if encrypts(o.webConfig) {
 		scheme = "https"
 	}
 	host, port, _ := net.SplitHostPort(l.Addr().String())
@@ -100,7 +100,7 @@ func (o *observing) pageURL(l net.Listener) string {
 
 // warnIfOpen logs which addresses everyone in the network can read.
 func (o *observing) warnIfOpen(ls []net.Listener, log *slog.Logger) {
-	if authenticates(*o.webConfig) {
+	if authenticates(o.webConfig) {
 		return
 	}
 	for _, l := range ls {
@@ -164,7 +164,7 @@ func authenticates(file string) bool {
 
 // authenticated reports whether all requests have a password or a certificate. The file
 // is read at each request, as the server does.
-func (o *observing) authenticated() bool { return authenticates(*o.webConfig) }
+func (o *observing) authenticated() bool { return authenticates(o.webConfig) }
 
 // encrypts reports whether a file for --web.config.file enables TLS.
 func encrypts(file string) bool {

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/alecthomas/kingpin/v2"
+	"github.com/spf13/cobra"
 
 	"github.com/benchwatch/benchwatch/agent/app/config"
 	"github.com/benchwatch/benchwatch/agent/base/secret"
@@ -30,22 +30,22 @@ import (
 
 // logOptions are the flags of import and export about old logs.
 type logOptions struct {
-	tool   *string
-	start  *[]string
+	tool   string
+	start  []string
 	labels map[string]string
-	title  *string
+	title  string
 	*selecting
 
 	began   []time.Time     // --start
 	servers *rundir.Servers // --cluster and --targets; nil: not given
 }
 
-func addLogOptions(cmd *kingpin.CmdClause) *logOptions {
+func addLogOptions(cmd command) *logOptions {
 	o := &logOptions{labels: map[string]string{}}
-	o.tool = cmd.Flag("tool", "Tool that wrote the logs (default: recognised from the content)").PlaceHolder("NAME").String()
-	o.start = cmd.Flag("start", "Start of the first run in the log, such as 2026-11-21T14:03:00Z or 14:03; for several logs, comma-separated or repeated (default: times in the log, else a time in its name, else its modification time minus the duration of its runs)").PlaceHolder("TIME").Strings()
-	cmd.Flag("label", "Label of the runs in a log; repeatable").PlaceHolder("K=V").StringMapVar(&o.labels)
-	o.title = cmd.Flag("title", "Title of the runs in a log (default: file name and threads)").PlaceHolder("TEXT").String()
+	cmd.text(&o.tool, "tool", "NAME", "Tool that wrote the logs (default: recognised from the content)")
+	cmd.texts(&o.start, "start", "TIME", "Start of the first run in the log, such as 14:03; for several logs, comma-separated or repeated (default: from the log, its name or its last change)")
+	cmd.labels(&o.labels, "label", "Label of the runs in a log; repeatable")
+	cmd.text(&o.title, "title", "TEXT", "Title of the runs in a log (default: file name and threads)")
 	o.selecting = addSelecting(cmd)
 	return o
 }
@@ -54,8 +54,8 @@ func (o *logOptions) check(tools tool.Set, c *config.Config) error {
 	if err := rundir.CheckLabels(o.labels); err != nil {
 		return &exitError{Status: exitUsage, Err: err}
 	}
-	if *o.tool != "" && tools.ByName(*o.tool) == nil {
-		return unknownTool(*o.tool, tools)
+	if o.tool != "" && tools.ByName(o.tool) == nil {
+		return unknownTool(o.tool, tools)
 	}
 	if chosen := o.selection(); chosen != nil {
 		if err := checkSelection(c, chosen); err != nil {
@@ -65,7 +65,7 @@ func (o *logOptions) check(tools tool.Set, c *config.Config) error {
 		o.servers = &found
 	}
 	now := time.Now()
-	for _, list := range *o.start {
+	for _, list := range o.start {
 		for one := range strings.SplitSeq(list, ",") {
 			began, err := parseTime(one, now)
 			if err != nil {
@@ -98,9 +98,9 @@ func (o *logOptions) startOf(i int) time.Time {
 type importCommand struct {
 	*store
 	*logOptions
-	files    *[]string
-	fromPath *string
-	format   *string
+	files    []string
+	fromPath string
+	format   string
 
 	pattern *ingest.PathLabels // --label-from; nil: not given
 }
@@ -138,16 +138,16 @@ func newImported(path string, m *ingest.Imported) imported {
 	return one
 }
 
-func addRunsImport(app *kingpin.Application) (string, action) {
-	cmd := addCommand(app.GetCommand("runs"), "import", "Import logs of earlier benchmarks: each run in a log becomes a run directory with a copy of its bytes.",
+func newRunsImport() *cobra.Command {
+	cmd := newCommand("import", "Import logs of earlier benchmarks: each run in a log becomes a run directory with a copy of its bytes.",
 		"benchwatch runs import --label-from='{engine}/{buffer_pool}/threads-{threads}.log' results")
 	r := &importCommand{}
-	r.files = cmd.Arg("LOGFILE", "Output of a benchmark tool with one or more runs, or a folder that is searched recursively for such logs").Required().Strings()
-	r.fromPath = cmd.Flag("label-from", "Labels from the end of each log's path, such as '{engine}/{buffer_pool}/threads-{threads}.log'; * matches anything; {workload} and {threads} are used if the log does not show them; logs that differ only in {generator} are one run; other files in folders are skipped").PlaceHolder("PATTERN").String()
-	r.format = addFormat(cmd, text, jsonFormat)
+	cmd.arguments(&r.files, "LOGFILE...", "Output of a benchmark tool with one or more runs, or a folder that is searched recursively for such logs")
+	cmd.text(&r.fromPath, "label-from", "PATTERN", "Labels from the end of each log's path, such as '{engine}/threads-{threads}.log'; * matches anything; logs that differ only in {generator} are one run")
+	addFormat(cmd, &r.format, text, jsonFormat)
 	r.logOptions = addLogOptions(cmd)
 	r.store = addStore(cmd)
-	return cmd.FullCommand(), r.run
+	return cmd.does(r.run)
 }
 
 func (r *importCommand) run(s Streams) error {
@@ -157,9 +157,9 @@ func (r *importCommand) run(s Streams) error {
 	if err := r.check(r.tools, r.config); err != nil {
 		return err
 	}
-	if *r.fromPath != "" {
+	if r.fromPath != "" {
 		var err error
-		if r.pattern, err = ingest.ParsePathLabels(*r.fromPath); err != nil {
+		if r.pattern, err = ingest.ParsePathLabels(r.fromPath); err != nil {
 			return &exitError{Status: exitUsage, Err: fmt.Errorf("--label-from %w", err), Hint: "--label-from='{engine}/threads-{threads}.log'"}
 		}
 	}
@@ -220,7 +220,7 @@ func (r *importCommand) run(s Streams) error {
 			line := importLine(&made[i], &one, used)
 			if made[i].Existing {
 				s.notice("%s", line)
-			} else if *r.format == text {
+			} else if r.format == text {
 				fmt.Fprintln(s.Out, line)
 			}
 		}
@@ -243,7 +243,7 @@ func (r *importCommand) run(s Streams) error {
 		}
 	}
 	progress.Clear()
-	if *r.format == jsonFormat {
+	if r.format == jsonFormat {
 		if err := table.JSON(s.Out, all); err != nil {
 			return err
 		}
@@ -378,9 +378,9 @@ func (r *importCommand) completion(s Streams, logs []imports.MachineLog, used *[
 
 // search returns the logs that the arguments name, and what was found in folders.
 func (r *importCommand) search() (logs []ingest.Log, folders []foundFolder, failed []error) {
-	for _, name := range *r.files {
+	for _, name := range r.files {
 		if info, err := os.Stat(name); err == nil && info.IsDir() {
-			found, err := ingest.Search(name, r.tools, r.tools.ByName(*r.tool), r.pattern, imports.IsBeside)
+			found, err := ingest.Search(name, r.tools, r.tools.ByName(r.tool), r.pattern, imports.IsBeside)
 			if err != nil {
 				failed = append(failed, err)
 				continue
@@ -395,7 +395,7 @@ func (r *importCommand) search() (logs []ingest.Log, folders []foundFolder, fail
 				continue
 			}
 		}
-		t, err := recognise(r.tools, name, *r.tool)
+		t, err := recognise(r.tools, name, r.tool)
 		if err != nil {
 			failed = append(failed, err)
 			continue
@@ -411,7 +411,7 @@ func (r *importCommand) search() (logs []ingest.Log, folders []foundFolder, fail
 func (o *logOptions) importLog(dataDir string, earlier *ingest.Earlier, log ingest.Log, start time.Time, path map[string]string,
 	complete func(context.Context, rundir.Directory, time.Time, float64) error,
 ) ([]ingest.Imported, error) {
-	im := ingest.Import{DataDir: dataDir, Earlier: earlier, Complete: complete, Log: log, Start: start, Title: *o.title, Labels: map[string]string{}, Selection: o.selection(), Servers: o.servers}
+	im := ingest.Import{DataDir: dataDir, Earlier: earlier, Complete: complete, Log: log, Start: start, Title: o.title, Labels: map[string]string{}, Selection: o.selection(), Servers: o.servers}
 	for name, value := range path {
 		switch name {
 		case "workload":

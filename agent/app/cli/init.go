@@ -12,7 +12,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/alecthomas/kingpin/v2"
+	"github.com/spf13/cobra"
 
 	"github.com/benchwatch/benchwatch/agent/app/config"
 	"github.com/benchwatch/benchwatch/agent/app/setup"
@@ -24,37 +24,39 @@ import (
 // initCommand is one `benchwatch init`.
 type initCommand struct {
 	plan         setup.Plan
-	targets      *[]string
-	passwordFile *string
-	adminFile    *string
-	ask          *bool
-	format       *string
+	targets      []string
+	passwordFile string
+	adminFile    string
+	ask          bool
+	format       string
 
 	streams Streams
 	in      *bufio.Reader
 }
 
-func addInit(app *kingpin.Application) (string, action) {
-	cmd := addCommand(app, "init", "Write a configuration: prompt for data directory, servers, Grafana and Prometheus, or take them from flags; test the logins, create a Grafana token, import the dashboards.",
+func newInit() *cobra.Command {
+	cmd := newCommand("init", "Write a configuration: prompt for data directory, servers, Grafana and Prometheus, or take them from flags; test the logins, create a Grafana token, import the dashboards.",
 		"benchwatch init --target=mysql://monitor@10.0.0.1?cluster=blue --password-file=monitor.password --yes")
 	r := &initCommand{}
-	cmd.Flag("config.file", "File to write").Default("benchwatch.yml").PlaceHolder("FILE").StringVar(&r.plan.File)
-	cmd.Flag("data-dir", "Folder of the runs (default: where runs are kept without a configuration)").PlaceHolder("DIR").StringVar(&r.plan.DataDir)
-	r.targets = cmd.Flag("target", "Server to sample, ENGINE://USER@HOST[:PORT][?cluster=NAME&name=NAME]; repeatable").PlaceHolder("URL").Strings()
-	r.passwordFile = cmd.Flag("password-file", "File with the password of the servers of --target").PlaceHolder("FILE").String()
-	cmd.Flag("grafana.url", "Grafana that gets markers and dashboards (default: none)").PlaceHolder("URL").StringVar(&r.plan.Grafana.URL)
-	cmd.Flag("grafana.token-file", "File with the token of a Grafana service account").PlaceHolder("FILE").StringVar(&r.plan.Grafana.TokenFile)
-	cmd.Flag("grafana.user", "Grafana user that can create a service account, if there is no token").PlaceHolder("NAME").StringVar(&r.plan.Grafana.User)
-	r.adminFile = cmd.Flag("grafana.password-file", "File with the password of that user").PlaceHolder("FILE").String()
-	cmd.Flag("grafana.folder", "Folder for the dashboards; empty: import none").Default("benchwatch").PlaceHolder("NAME").StringVar(&r.plan.Grafana.Folder)
-	cmd.Flag("prometheus.url", "Prometheus that scrapes the agent (default: none)").PlaceHolder("URL").StringVar(&r.plan.Prometheus)
-	cmd.Flag("force", "Overwrite an existing configuration").BoolVar(&r.plan.Replace)
-	r.ask = cmd.Flag("yes", "Do not prompt (the default without a terminal)").Short('y').Bool()
-	r.format = addFormat(cmd, text, jsonFormat)
-	return cmd.FullCommand(), func(s Streams) error {
+	r.plan.File = "benchwatch.yml"
+	cmd.text(&r.plan.File, "config.file", "FILE", "File to write")
+	cmd.text(&r.plan.DataDir, "data-dir", "DIR", "Folder of the runs (default: where runs are kept without a configuration)")
+	cmd.texts(&r.targets, "target", "URL", "Server to sample, ENGINE://USER@HOST[:PORT][?cluster=NAME&name=NAME]; repeatable")
+	cmd.text(&r.passwordFile, "password-file", "FILE", "File with the password of the servers of --target")
+	cmd.text(&r.plan.Grafana.URL, "grafana.url", "URL", "Grafana that gets markers and dashboards (default: none)")
+	cmd.text(&r.plan.Grafana.TokenFile, "grafana.token-file", "FILE", "File with the token of a Grafana service account")
+	cmd.text(&r.plan.Grafana.User, "grafana.user", "NAME", "Grafana user that can create a service account, if there is no token")
+	cmd.text(&r.adminFile, "grafana.password-file", "FILE", "File with the password of that user")
+	r.plan.Grafana.Folder = "benchwatch"
+	cmd.text(&r.plan.Grafana.Folder, "grafana.folder", "NAME", "Folder for the dashboards; empty: import none")
+	cmd.text(&r.plan.Prometheus, "prometheus.url", "URL", "Prometheus that scrapes the agent (default: none)")
+	cmd.toggle(&r.plan.Replace, "force", "Overwrite an existing configuration")
+	cmd.toggle(&r.ask, "yes,y", "Do not prompt (the default without a terminal)")
+	addFormat(cmd, &r.format, text, jsonFormat)
+	return cmd.does(func(s Streams) error {
 		r.streams, r.in = s, bufio.NewReader(io.LimitReader(s.In, maxAnswers))
 		return r.run()
-	}
+	})
 }
 
 func (r *initCommand) run() error {
@@ -64,7 +66,7 @@ func (r *initCommand) run() error {
 	if err := r.flags(); err != nil {
 		return err
 	}
-	if !*r.ask && terminal.IsTerminal(r.streams.In) {
+	if !r.ask && terminal.IsTerminal(r.streams.In) {
 		if err := r.questions(); err != nil {
 			return err
 		}
@@ -94,7 +96,7 @@ func (r *initCommand) run() error {
 	if err != nil {
 		return fmt.Errorf("init: %w", err)
 	}
-	if *r.format == jsonFormat {
+	if r.format == jsonFormat {
 		err = table.JSON(r.streams.Out, done)
 	} else {
 		r.print(done)
@@ -107,25 +109,25 @@ func (r *initCommand) run() error {
 
 // flags completes the plan by what the flags have.
 func (r *initCommand) flags() error {
-	for _, text := range *r.targets {
+	for _, text := range r.targets {
 		t, err := setup.ParseTarget(text)
 		if err != nil {
 			return &exitError{Status: exitUsage, Err: fmt.Errorf("--target %s: %w", secret.Text(text), err), Hint: "benchwatch init --target=mysql://monitor@10.0.0.1:3306?cluster=blue"}
 		}
 		one := setup.PlannedTarget{Target: t}
-		if *r.passwordFile != "" {
-			if _, err := secret.ReadPassword(*r.passwordFile); err != nil {
+		if r.passwordFile != "" {
+			if _, err := secret.ReadPassword(r.passwordFile); err != nil {
 				return err
 			}
-			if one.PasswordFile, err = filepath.Abs(*r.passwordFile); err != nil {
+			if one.PasswordFile, err = filepath.Abs(r.passwordFile); err != nil {
 				return err
 			}
 		}
 		r.plan.Targets = append(r.plan.Targets, one)
 	}
 	var err error
-	if *r.adminFile != "" {
-		r.plan.Grafana.Password, err = secret.ReadPassword(*r.adminFile)
+	if r.adminFile != "" {
+		r.plan.Grafana.Password, err = secret.ReadPassword(r.adminFile)
 	}
 	return err
 }
@@ -135,7 +137,7 @@ func (r *initCommand) questions() error {
 	if r.plan.DataDir == "" {
 		r.plan.DataDir = r.question("Folder of the runs", config.Default().DataDir)
 	}
-	for len(*r.targets) == 0 {
+	for len(r.targets) == 0 {
 		address := r.question("Address of a server to sample, host[:port] (empty: no more)", "")
 		if address == "" {
 			break
@@ -223,14 +225,16 @@ func (r *initCommand) print(done *setup.Done) {
 // doctorCommand is one `benchwatch doctor`.
 type doctorCommand struct {
 	dataFlags
-	format *string
+	format string
 }
 
-func addDoctor(app *kingpin.Application) (string, action) {
-	cmd := addCommand(app, "doctor", "Check an installation: data directory, agent, servers and their privileges, Prometheus and its rules, Grafana's token and dashboards, clocks.",
+func newDoctor() *cobra.Command {
+	cmd := newCommand("doctor", "Check an installation: data directory, agent, servers and their privileges, Prometheus and its rules, Grafana's token and dashboards, clocks.",
 		"benchwatch doctor --config.file=benchwatch.yml")
-	r := &doctorCommand{dataFlags: addDataFlags(cmd), format: addFormat(cmd, text, jsonFormat)}
-	return cmd.FullCommand(), r.run
+	r := &doctorCommand{}
+	r.dataFlags.declare(cmd)
+	addFormat(cmd, &r.format, text, jsonFormat)
+	return cmd.does(r.run)
 }
 
 func (r *doctorCommand) run(s Streams) error {
@@ -241,7 +245,7 @@ func (r *doctorCommand) run(s Streams) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	all := setup.Diagnose(ctx, c)
-	if *r.format == jsonFormat {
+	if r.format == jsonFormat {
 		err = table.JSON(s.Out, all)
 	} else {
 		printChecks(s, all)
@@ -270,7 +274,7 @@ func printChecks(s Streams, all setup.Diagnosis) {
 // dashboardsCommand is one `benchwatch dashboards import`.
 type dashboardsCommand struct {
 	configFlags
-	url, tokenFile, folder, format *string
+	url, tokenFile, folder, format string
 }
 
 // checkURL returns an error if the address in a flag is none.
@@ -287,16 +291,17 @@ type dashboardsImported struct {
 	Dashboards []setup.Dashboard `json:"dashboards"`
 }
 
-func addDashboardsImport(app *kingpin.Application) (string, action) {
-	parent := app.Command("dashboards", "Import the dashboards into a Grafana.")
-	cmd := addCommand(parent, "import", "Import the embedded dashboards into a Grafana and replace those of other versions.",
+func newDashboardsImport() *cobra.Command {
+	cmd := newCommand("import", "Import the embedded dashboards into a Grafana and replace those of other versions.",
 		"benchwatch dashboards import --config.file=benchwatch.yml")
-	r := &dashboardsCommand{configFlags: addConfigFlags(cmd)}
-	r.url = cmd.Flag("grafana.url", "Grafana (default: that of the configuration)").PlaceHolder("URL").String()
-	r.tokenFile = cmd.Flag("grafana.token-file", "File with the token of a service account with the role Editor (default: that of the configuration)").PlaceHolder("FILE").String()
-	r.folder = cmd.Flag("grafana.folder", "Folder for the dashboards").Default("benchwatch").PlaceHolder("NAME").String()
-	r.format = addFormat(cmd, text, jsonFormat)
-	return cmd.FullCommand(), r.run
+	r := &dashboardsCommand{}
+	r.configFlags.declare(cmd)
+	cmd.text(&r.url, "grafana.url", "URL", "Grafana (default: that of the configuration)")
+	cmd.text(&r.tokenFile, "grafana.token-file", "FILE", "File with the token of a service account with the role Editor (default: that of the configuration)")
+	r.folder = "benchwatch"
+	cmd.text(&r.folder, "grafana.folder", "NAME", "Folder for the dashboards")
+	addFormat(cmd, &r.format, text, jsonFormat)
+	return cmd.does(r.run)
 }
 
 func (r *dashboardsCommand) run(s Streams) error {
@@ -304,16 +309,16 @@ func (r *dashboardsCommand) run(s Streams) error {
 	if err != nil {
 		return err
 	}
-	if *r.url != "" {
-		c.Grafana.URL = *r.url
+	if r.url != "" {
+		c.Grafana.URL = r.url
 	}
-	if *r.tokenFile != "" {
-		c.Grafana.TokenFile = *r.tokenFile
+	if r.tokenFile != "" {
+		c.Grafana.TokenFile = r.tokenFile
 	}
 	if c.Grafana.URL == "" || c.Grafana.TokenFile == "" {
 		return &exitError{Status: exitUsage, Err: errors.New("no Grafana, or no token for it"), Hint: "use --config.file, or --grafana.url and --grafana.token-file"}
 	}
-	if err := checkURL("--grafana.url", *r.url); err != nil {
+	if err := checkURL("--grafana.url", r.url); err != nil {
 		return err
 	}
 	g, err := setup.NewGrafana(c.Grafana.URL, c.Grafana.TokenFile)
@@ -323,11 +328,11 @@ func (r *dashboardsCommand) run(s Streams) error {
 	defer g.Close()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	all, err := g.ImportDashboards(ctx, *r.folder)
+	all, err := g.ImportDashboards(ctx, r.folder)
 	if err != nil {
 		return withHint(err, "the token needs a service account with the role Editor")
 	}
-	if *r.format == jsonFormat {
+	if r.format == jsonFormat {
 		return table.JSON(s.Out, dashboardsImported{all})
 	}
 	done := map[setup.DashboardState]string{setup.Same: "unchanged", setup.Different: "replaced", setup.Missing: "imported"}

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/alecthomas/kingpin/v2"
-
 	"github.com/benchwatch/benchwatch/agent/app/setup"
 	"github.com/benchwatch/benchwatch/agent/many/history"
 	"github.com/benchwatch/benchwatch/agent/many/sweep"
@@ -115,14 +113,13 @@ func TestJSON(t *testing.T) {
 
 // TestFormats guards that every command that prints something has JSON.
 func TestFormats(t *testing.T) {
-	app, _ := newApplication()
-	without := []string{"help", "agent", "group serve"} // services
-	for _, c := range app.Model().FlattenedCommands() {
-		i := slices.IndexFunc(c.Flags, func(f *kingpin.FlagModel) bool { return f.Name == "format" })
-		if i < 0 && !slices.Contains(without, c.FullCommand) {
-			t.Errorf("%s has no --format", c.FullCommand)
-		} else if i >= 0 && !strings.Contains(c.Flags[i].Help, "json") {
-			t.Errorf("%s has no --format=json", c.FullCommand)
+	without := []string{"agent"} // a service
+	for _, c := range leaves(newProgram()) {
+		format := c.Flags().Lookup("format")
+		if format == nil && !slices.Contains(without, below(c)) {
+			t.Errorf("%s has no --format", below(c))
+		} else if format != nil && !strings.Contains(format.Usage, "json") {
+			t.Errorf("%s has no --format=json", below(c))
 		}
 	}
 }

@@ -1,37 +1,101 @@
 package cli
 
 import (
-	"cmp"
-	_ "embed"
+	"fmt"
+	"io"
 	"strings"
-	"text/template"
 
-	"github.com/alecthomas/kingpin/v2"
 	"github.com/prometheus/common/version"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
-//go:embed manual.tmpl
-var manualTemplate string
+// The parts of the manual page before and after the commands.
+const (
+	manualHead = `.SH NAME
+benchwatch \- watch a database benchmark while it runs
+.SH SYNOPSIS
+.B benchwatch
+.I command
+[\fIoptions\fR] [\fIarguments\fR]
+.br
+.B benchwatch run
+[\fIoptions\fR] \-\- \fItool\fR [\fIarguments\fR]
+.SH DESCRIPTION
+`
+	manualFoot = `.SH ENVIRONMENT
+.TP
+.B BENCHWATCH_DATA_DIR
+Folder of the runs, unless \fB\-\-data\-dir\fR or the configuration names one
+.SH FILES
+.TP
+.I /etc/benchwatch/benchwatch.yml
+Configuration of the packaged agent
+.TP
+.I /var/lib/benchwatch
+Runs of root, and of all users while the packaged agent runs
+.TP
+.I ~/.local/share/benchwatch
+Runs of a user without it
+.SH SEE ALSO
+.BR sysbench (1),
+.BR prometheus (1)
+.PP
+https://github.com/benchwatch/benchwatch
+`
+)
 
-// addManual makes --help-man print a page with the parts that Unix manuals have, in
-// place of kingpin's. The result is the same for the same program: it has no date.
-func addManual(app *kingpin.Application) {
-	kingpin.ManPageTemplate = manualTemplate
-	app.UsageFuncs(template.FuncMap{
-		"Roff":    roff,
-		"Version": func() string { return roff(version.Version) },
-		"Statuses": func() [][2]string {
-			var rows [][2]string
-			for _, s := range exitStatuses {
-				rows = append(rows, [2]string{s.status, roff(s.meaning)})
-			}
-			return rows
-		},
-		"Example": func(c *kingpin.CmdModel) string { return roff(c.HelpLong) },
-		"PlaceHolder": func(a *kingpin.ArgModel) string {
-			return roff(cmp.Or(a.PlaceHolder, a.Name))
-		},
+// printManual writes the manual page. It is the same for the same program: it has no date.
+func printManual(w io.Writer, root *cobra.Command) {
+	fmt.Fprintf(w, ".TH BENCHWATCH 1 \"\" \"benchwatch %s\" \"User Commands\"\n%s%s\n.SH COMMANDS\n", roff(version.Version), manualHead, roff(root.Short))
+	for _, c := range leaves(root) {
+		fmt.Fprintf(w, ".SS \"%s\"\n.B benchwatch %[1]s\n[\\fIoptions\\fR]", below(c))
+		if form := c.Annotations[argumentForm]; form != "" {
+			fmt.Fprintf(w, " \\fI%s\\fR", roff(form))
+		}
+		fmt.Fprintf(w, "\n.PP\n%s\n", roff(c.Short))
+		if name := argumentName(c); name != "" {
+			fmt.Fprintf(w, ".TP\n\\fI%s\\fR\n%s\n", roff(name), roff(c.Annotations[argumentHelp]))
+		}
+		manualFlags(w, c)
+		fmt.Fprintf(w, ".PP\nExample:\n.PP\n.in +4n\n.EX\n%s\n.EE\n.in\n", roff(c.Example))
+	}
+	fmt.Fprintln(w, ".SH OPTIONS")
+	manualFlags(w, root)
+	fmt.Fprintln(w, ".SH EXIT STATUS")
+	for _, s := range exitStatuses {
+		fmt.Fprintf(w, ".TP\n.B %s\n%s\n", s.status, roff(s.meaning))
+	}
+	fmt.Fprint(w, manualFoot)
+}
+
+func manualFlags(w io.Writer, c *cobra.Command) {
+	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		if f.Hidden {
+			return
+		}
+		fmt.Fprintln(w, ".TP")
+		if f.Shorthand != "" {
+			fmt.Fprintf(w, `\fB\-%s\fR, `, f.Shorthand)
+		}
+		fmt.Fprintf(w, `\fB\-\-%s\fR`, roff(f.Name))
+		if placeholder := f.Value.Type(); f.NoOptDefVal == "" {
+			fmt.Fprintf(w, `=\fI%s\fR`, roff(placeholder))
+		}
+		standard := ""
+		if d := defaultOf(f); d != "" {
+			standard = " (default: " + d + ")"
+		}
+		fmt.Fprintf(w, "\n%s\n", roff(f.Usage+standard))
 	})
+}
+
+// defaultOf is the default that a flag has without its help saying so.
+func defaultOf(f *pflag.Flag) string {
+	if f.NoOptDefVal != "" || f.DefValue == "0" {
+		return ""
+	}
+	return f.DefValue
 }
 
 // roff quotes text for a manual page: no character of it is an instruction, options

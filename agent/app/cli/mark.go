@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/alecthomas/kingpin/v2"
+	"github.com/spf13/cobra"
 
 	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/run/marker"
@@ -18,12 +18,12 @@ import (
 
 // markCommand is `benchwatch mark`.
 type markCommand struct {
-	text *string
-	runs *[]string
+	text string
+	runs []string
 	tags map[string]string
-	at   *string
+	at   string
 	*store
-	format *string
+	format string
 }
 
 // marked is what `mark --format=json` prints.
@@ -35,26 +35,26 @@ type marked struct {
 	Text string    `json:"text"`
 }
 
-func addMark(app *kingpin.Application) (string, action) {
-	cmd := addCommand(app, "mark", "Put a marker on the time axis of the active runs.",
+func newMark() *cobra.Command {
+	cmd := newCommand("mark", "Put a marker on the time axis of the active runs.",
 		`benchwatch mark "set gcs.fc_limit=1000"`)
 	m := &markCommand{tags: map[string]string{}}
-	m.text = cmd.Arg("text", "What happened").Required().String()
-	m.runs = cmd.Flag("run", "Id of the run to mark, active or ended; repeatable (default: all active runs, else the time axis itself)").PlaceHolder("ID").Strings()
-	cmd.Flag("tag", "Tag of the marker; repeatable").PlaceHolder("K=V").StringMapVar(&m.tags)
-	m.at = cmd.Flag("at", "When it happened: 2026-11-21T14:03:00Z, the last 14:03 or 14:03:20 local time, or -90s for 90 seconds ago (default: now)").PlaceHolder("TIME").String()
-	m.format = addFormat(cmd, text, jsonFormat)
+	cmd.argument(&m.text, "TEXT", "What happened")
+	cmd.texts(&m.runs, "run", "ID", "Id of the run to mark, active or ended; repeatable (default: all active runs, else the time axis itself)")
+	cmd.labels(&m.tags, "tag", "Tag of the marker; repeatable")
+	cmd.text(&m.at, "at", "TIME", "When it happened: 2026-11-21T14:03:00Z, the last 14:03 or 14:03:20 local time, or -90s for 90 seconds ago (default: now)")
+	addFormat(cmd, &m.format, text, jsonFormat)
 	m.store = addStore(cmd)
-	return cmd.FullCommand(), m.run
+	return cmd.does(m.run)
 }
 
 func (m *markCommand) run(s Streams) error {
 	now := time.Now()
-	at, err := parseTime(*m.at, now)
+	at, err := parseTime(m.at, now)
 	if err != nil {
 		return &exitError{Status: exitUsage, Err: err, Hint: "use 2026-11-21T14:03:00Z, 14:03, 14:03:20 or -90s"}
 	}
-	if strings.TrimSpace(*m.text) == "" {
+	if strings.TrimSpace(m.text) == "" {
 		return &exitError{Status: exitUsage, Err: errors.New("the text of the marker is empty"), Hint: `benchwatch mark "set gcs.fc_limit=1000"`}
 	}
 	if err := m.open(); err != nil {
@@ -65,23 +65,23 @@ func (m *markCommand) run(s Streams) error {
 	if err != nil {
 		return err
 	}
-	point := marker.Marker{Kind: marker.Point, Text: *m.text, Start: at}
+	point := marker.Marker{Kind: marker.Point, Text: m.text, Start: at}
 	for _, k := range slices.Sorted(maps.Keys(m.tags)) {
 		point.Tags = append(point.Tags, k+":"+m.tags[k])
 	}
 	var failed []error
-	done, foreign := marked{Runs: []string{}, At: at, Text: *m.text}, 0
+	done, foreign := marked{Runs: []string{}, At: at, Text: m.text}, 0
 	for _, id := range runs {
 		point.Run, point.Start = id, rundir.At(dataDir, id).OnAxis(at)
 		err := marker.Append(rundir.At(dataDir, id), point)
 		switch {
-		case errors.Is(err, fs.ErrPermission) && len(*m.runs) == 0:
+		case errors.Is(err, fs.ErrPermission) && len(m.runs) == 0:
 			foreign++
 		case err != nil:
 			failed = append(failed, err)
 		default:
 			done.Runs = append(done.Runs, id)
-			if *m.format == text {
+			if m.format == text {
 				fmt.Fprintf(s.Out, "marked run %s at %s\n", id, at.Format(time.TimeOnly))
 			}
 		}
@@ -94,14 +94,14 @@ func (m *markCommand) run(s Streams) error {
 		if err := markGlobal(dataDir, point); err != nil {
 			return err
 		}
-		if *m.format == text {
+		if m.format == text {
 			fmt.Fprintf(s.Out, "no active run: marked the time axis at %s\n", at.Format(time.TimeOnly))
 		}
 		if _, ok := rundir.Agent(dataDir); !ok {
 			s.notice("no agent uses %s: the next one delivers the marker", dataDir)
 		}
 	}
-	if *m.format == jsonFormat {
+	if m.format == jsonFormat {
 		failed = append(failed, table.JSON(s.Out, done))
 	}
 	return errors.Join(failed...)
@@ -118,11 +118,11 @@ func markGlobal(dataDir string, point marker.Marker) error {
 
 // runsToMark returns the ids of the runs to mark. All runs of --run must exist.
 func (m *markCommand) runsToMark(dataDir string) ([]string, error) {
-	if len(*m.runs) == 0 {
+	if len(m.runs) == 0 {
 		return rundir.Active(dataDir)
 	}
 	var ids []string
-	for _, id := range *m.runs {
+	for _, id := range m.runs {
 		if err := rundir.CheckID(id); err != nil {
 			return nil, &exitError{Status: exitUsage, Err: err, Hint: activeHint(dataDir)}
 		}

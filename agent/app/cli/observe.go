@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/alecthomas/kingpin/v2"
 	"github.com/prometheus/exporter-toolkit/web"
 
 	"github.com/benchwatch/benchwatch/agent/app/observer"
@@ -28,35 +27,35 @@ const (
 type observing struct {
 	dataFlags
 	logFlags
-	addresses    *[]string
-	webConfig    *string
-	externalURL  *string
-	allowedHosts *[]string
+	addresses    []string
+	webConfig    string
+	externalURL  string
+	allowedHosts []string
 }
 
-func addObserving(cmd *kingpin.CmdClause, logLevel string) *observing {
-	return &observing{
-		dataFlags:    addDataFlags(cmd),
-		logFlags:     addLogFlags(cmd, logLevel),
-		addresses:    cmd.Flag("web.listen-address", fmt.Sprintf("Address to serve metrics and the live page on; repeatable (default 127.0.0.1:%d)", defaultPort)).PlaceHolder("ADDR").Strings(),
-		webConfig:    cmd.Flag("web.config.file", "File that enables TLS or authentication, in the format of the Prometheus exporters").PlaceHolder("FILE").String(),
-		externalURL:  cmd.Flag("web.external-url", "Address at which browsers reach the agent through a proxy on this machine; its host is allowed like those of --web.allowed-host").PlaceHolder("URL").String(),
-		allowedHosts: cmd.Flag("web.allowed-host", "Host name that requests to a loopback address may be for, besides localhost; repeatable").PlaceHolder("HOST").Strings(),
-	}
+func addObserving(cmd command, logLevel string) *observing {
+	o := &observing{}
+	o.dataFlags.declare(cmd)
+	o.logFlags.declare(cmd, logLevel)
+	cmd.texts(&o.addresses, "web.listen-address", "ADDR", fmt.Sprintf("Address to serve metrics and the live page on; repeatable (default: 127.0.0.1:%d)", defaultPort))
+	cmd.text(&o.webConfig, "web.config.file", "FILE", "File that enables TLS or authentication, in the format of the Prometheus exporters")
+	cmd.text(&o.externalURL, "web.external-url", "URL", "Address at which browsers reach the agent through a proxy on this machine; requests for its host are allowed")
+	cmd.texts(&o.allowedHosts, "web.allowed-host", "HOST", "Host name accepted in requests to a loopback address, besides localhost; repeatable")
+	return o
 }
 
 // listen opens the addresses of --web.listen-address. Without the flag it opens
 // the default port or, if others is set, the next free one.
 func (o *observing) listen(others bool) ([]net.Listener, error) {
-	if err := checkWebConfig(*o.webConfig); err != nil {
+	if err := checkWebConfig(o.webConfig); err != nil {
 		return nil, fmt.Errorf("web configuration: %w", err)
 	}
-	if err := checkExternalURL(*o.externalURL); err != nil {
+	if err := checkExternalURL(o.externalURL); err != nil {
 		return nil, &exitError{Status: exitUsage, Err: err, Hint: "use --web.external-url=https://bench.example.com"}
 	}
-	if len(*o.addresses) > 0 {
+	if len(o.addresses) > 0 {
 		var ls []net.Listener
-		for _, a := range *o.addresses {
+		for _, a := range o.addresses {
 			l, err := net.Listen("tcp", a)
 			if err != nil {
 				for _, open := range ls {
@@ -119,7 +118,7 @@ func (o *observing) serve(ctx context.Context, b *observer.Observer, ls []net.Li
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	socket := false
-	flags := &web.FlagConfig{WebListenAddresses: o.addresses, WebSystemdSocket: &socket, WebConfigFile: o.webConfig}
+	flags := &web.FlagConfig{WebListenAddresses: &o.addresses, WebSystemdSocket: &socket, WebConfigFile: &o.webConfig}
 	stopped := context.AfterFunc(ctx, func() {
 		grace, cancel := context.WithTimeout(context.Background(), shutdownTime)
 		defer cancel()

@@ -9,7 +9,7 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/alecthomas/kingpin/v2"
+	"github.com/spf13/cobra"
 
 	"github.com/benchwatch/benchwatch/agent/base/follow"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
@@ -21,20 +21,21 @@ const autoTool = "auto"
 // sniffed is how many bytes are read to recognise a tool.
 const sniffed = 64 << 10
 
-func addParse(app *kingpin.Application) (string, action) {
-	cmd := addCommand(app, "parse", "Parse the output of a benchmark tool and print one JSON object per line.",
+func newParse() *cobra.Command {
+	cmd := newCommand("parse", "Parse the output of a benchmark tool and print one JSON object per line.",
 		"benchwatch parse sysbench.log")
-	name := cmd.Flag("tool", "Tool that wrote the output, or auto to recognise it from the first 64 KiB").Default(autoTool).PlaceHolder("NAME").String()
-	file := cmd.Arg("FILE", "Output of the tool, - for standard input").Default("-").String()
-	addFormat(cmd, jsonFormat)
-	flags := addConfigFlags(cmd)
-	return cmd.FullCommand(), func(s Streams) error {
-		c, err := flags.load()
+	name, file, format, config := autoTool, "-", "", configFlags{}
+	cmd.text(&name, "tool", "NAME", "Tool that wrote the output, or auto to recognise it from the first 64 KiB")
+	cmd.argument(&file, "[FILE]", "Output of the tool (default: -, standard input)")
+	addFormat(cmd, &format, jsonFormat)
+	config.declare(cmd)
+	return cmd.does(func(s Streams) error {
+		c, err := config.load()
 		if err != nil {
 			return err
 		}
-		return parse(s, c.ToolSet(), *name, *file)
-	}
+		return parse(s, c.ToolSet(), name, file)
+	})
 }
 
 // sniff reads from in until the tool is recognised, or in or what is looked at ends. It
@@ -59,7 +60,7 @@ func parse(s Streams, tools tool.Set, name, file string) error {
 		}
 	}
 	in, label := s.In, "standard input"
-	if file != "-" && file != "" { // kingpin makes an empty argument of -
+	if file != "-" {
 		f, err := os.Open(file)
 		if err != nil {
 			return err

@@ -26,11 +26,11 @@ import (
 // peerAgent serves an agent with a web configuration and mirrors peers.
 func peerAgent(t *testing.T, web string, peers ...config.Peer) (dataDir, address string, log *lockedBuffer, reload func(...config.Peer)) {
 	t.Helper()
-	empty, file := "", ""
+	file := ""
 	if web != "" {
 		file = writeFile(t, "web.yml", web)
 	}
-	o := &observing{addresses: &[]string{"127.0.0.1:0"}, webConfig: &file, externalURL: &empty, allowedHosts: &[]string{}}
+	o := &observing{addresses: []string{"127.0.0.1:0"}, webConfig: file}
 	c := config.Default()
 	c.DataDir, c.Peers = t.TempDir(), peers
 	log = &lockedBuffer{}

@@ -13,8 +13,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/alecthomas/kingpin/v2"
-
 	"github.com/benchwatch/benchwatch/agent/base/secret"
 	"github.com/benchwatch/benchwatch/agent/many/generator"
 	"github.com/benchwatch/benchwatch/agent/model/table"
@@ -26,24 +24,24 @@ import (
 
 // connecting are the flags of how generators on other machines are reached.
 type connecting struct {
-	on         *[]string
-	onFailure  *string
-	ssh        *string
-	benchwatch *string
+	on         []string
+	onFailure  string
+	ssh        string
+	benchwatch string
 }
 
-func addConnecting(cmd *kingpin.CmdClause) *connecting {
-	return &connecting{
-		on:         cmd.Flag("on", "Machines to start the command on, as a group, with one common start; ssh connects to them. Comma-separated or repeated").PlaceHolder("HOST,…").Strings(),
-		onFailure:  cmd.Flag("on-failure", "What to do with the other generators if one fails: stop or continue").Default(string(rundir.StopOthers)).Enum(string(rundir.StopOthers), string(rundir.Continue)),
-		ssh:        cmd.Flag("ssh", "Command that connects to the machines, with its options").Default("ssh").String(),
-		benchwatch: cmd.Flag("remote-benchwatch", "Path of benchwatch on the machines").Default("benchwatch").String(),
-	}
+func addConnecting(cmd command) *connecting {
+	c := &connecting{onFailure: string(rundir.StopOthers), ssh: "ssh", benchwatch: "benchwatch"}
+	cmd.texts(&c.on, "on", "HOST,HOST...", "Machines to start the command on by ssh, as a group with one common start; comma-separated or repeated")
+	cmd.choice(&c.onFailure, "on-failure", "ACTION", "What to do with the other generators if one fails: stop or continue", string(rundir.StopOthers), string(rundir.Continue))
+	cmd.text(&c.ssh, "ssh", "COMMAND", "Command that connects to the machines, with its options")
+	cmd.text(&c.benchwatch, "remote-benchwatch", "PATH", "Path of benchwatch on the machines")
+	return c
 }
 
 func (c *connecting) machines() []string {
 	var hosts []string
-	for _, list := range *c.on {
+	for _, list := range c.on {
 		hosts = append(hosts, strings.Split(list, ",")...)
 	}
 	return hosts
@@ -83,15 +81,15 @@ func (r *runCommand) runOn() error {
 	switch {
 	case r.isPiped():
 		return usage("--on starts the tool: it can't read its output from standard input")
-	case *r.generators != 0 || *r.number != 0:
+	case r.generators != 0 || r.number != 0:
 		return usage("--on numbers the generators: leave out --generators and --generator")
 	case len(r.abort.conditions) > 0:
 		return usage("--abort-when is for a run on this machine, not for --on")
-	case *r.sample:
+	case r.sample:
 		return usage("--sample is for a tool on this machine: name the servers in a file for --config.file")
-	case *r.grouping.name != "" && *r.id != "" && *r.grouping.name != *r.id:
+	case r.grouping.name != "" && r.id != "" && r.grouping.name != r.id:
 		return usage("--run-id and --group name the same run")
-	case len(strings.Fields(*r.ssh)) == 0:
+	case len(strings.Fields(r.ssh)) == 0:
 		return usage("--ssh is empty")
 	}
 	r.log = r.logger(r.streams)
@@ -108,8 +106,8 @@ func (r *runCommand) runOn() error {
 		return err
 	}
 	remote := &generator.Remote{
-		DataDir: r.config.DataDir, Name: r.groupName(&meta), OnFailure: rundir.OnFailure(*r.onFailure),
-		Connection: rundir.Connection{SSH: strings.Fields(*r.ssh), Benchwatch: *r.benchwatch, Hosts: hosts}, Notice: r.streams.notice,
+		DataDir: r.config.DataDir, Name: r.groupName(&meta), OnFailure: rundir.OnFailure(r.onFailure),
+		Connection: rundir.Connection{SSH: strings.Fields(r.ssh), Benchwatch: r.benchwatch, Hosts: hosts}, Notice: r.streams.notice,
 	}
 	if err := rundir.CheckGroup(remote.Name, len(hosts)); err != nil {
 		return usage("%w", err)
@@ -136,7 +134,7 @@ func (r *runCommand) runOn() error {
 		return remoteFailure(r.streams, "connect", err)
 	}
 	defer remote.Close()
-	if err := remote.Prepare(starting, r.remoteArguments(), *r.command); err != nil {
+	if err := remote.Prepare(starting, r.remoteArguments(), r.command); err != nil {
 		return remoteFailure(r.streams, "prepare", err)
 	}
 	one := meta
@@ -144,7 +142,7 @@ func (r *runCommand) runOn() error {
 	of := generator.Meta(&one, remote.Name)
 	of.Threads, of.RatePerSecond = r.together(len(hosts))
 	of.Title = generator.Title(meta.Title, len(hosts))
-	if *r.title == "" && of.Threads != meta.Threads*len(hosts) {
+	if r.title == "" && of.Threads != meta.Threads*len(hosts) {
 		command.Description.Threads = of.Threads
 		of.Title = generator.Title(command.Title(), len(hosts))
 	}
@@ -183,7 +181,7 @@ func (r *runCommand) runOn() error {
 func (r *runCommand) together(generators int) (threads, rate int) {
 	tools := r.config.ToolSet()
 	for i := range generators {
-		d := commandline.Read(rundir.FillPlaceholders(*r.command, i+1, generators), tools, commandline.OS()).Description
+		d := commandline.Read(rundir.FillPlaceholders(r.command, i+1, generators), tools, commandline.OS()).Description
 		threads, rate = threads+d.Threads, rate+d.Rate
 	}
 	return threads, rate
@@ -192,10 +190,10 @@ func (r *runCommand) together(generators int) (threads, rate int) {
 // groupName returns the name that the user chose, or one like the id of a run.
 func (r *runCommand) groupName(m *rundir.Meta) string {
 	switch {
-	case *r.grouping.name != "":
-		return *r.grouping.name
-	case *r.id != "":
-		return *r.id
+	case r.grouping.name != "":
+		return r.grouping.name
+	case r.id != "":
+		return r.id
 	}
 	for n := 1; ; n++ {
 		name := rundir.NewID(m.StartedAt, m.Workload, m.Threads, n)
@@ -208,17 +206,17 @@ func (r *runCommand) groupName(m *rundir.Meta) string {
 // remoteArguments are the flags of each generator's run.
 func (r *runCommand) remoteArguments() []string {
 	var args []string
-	if *r.title != "" {
-		args = append(args, "--title="+*r.title)
+	if r.title != "" {
+		args = append(args, "--title="+r.title)
 	}
-	if *r.tool != "" {
-		args = append(args, "--tool="+*r.tool)
+	if r.tool != "" {
+		args = append(args, "--tool="+r.tool)
 	}
-	if !*r.inject {
+	if !r.inject {
 		args = append(args, "--no-inject")
 	}
-	for _, name := range slices.Sorted(maps.Keys(*r.labels)) {
-		args = append(args, "--label="+name+"="+(*r.labels)[name])
+	for _, name := range slices.Sorted(maps.Keys(r.labels)) {
+		args = append(args, "--label="+name+"="+r.labels[name])
 	}
 	return args
 }

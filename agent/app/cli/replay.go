@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/alecthomas/kingpin/v2"
+	"github.com/spf13/cobra"
 
 	"github.com/benchwatch/benchwatch/agent/app/observer"
 	"github.com/benchwatch/benchwatch/agent/app/replay"
@@ -22,33 +22,34 @@ import (
 type replayCommand struct {
 	*observing
 	store     *store
-	name      *string
-	speed     *float64
-	linger    *time.Duration
+	name      string
+	speed     float64
+	linger    time.Duration
 	lingerSet bool
-	format    *string
+	format    string
 
 	streams Streams
 }
 
-func addReplay(app *kingpin.Application) (string, action) {
-	cmd := addCommand(app, "replay", "Play a recorded run as if it were live: on the page, in the metrics and as markers. The default is an embedded example, which needs no database.",
+func newReplay() *cobra.Command {
+	cmd := newCommand("replay", "Play a recorded run as if it were live: on the page, in the metrics and as markers. The default is an embedded example, which needs no database.",
 		"benchwatch replay --speed=4")
 	r := &replayCommand{observing: addObserving(cmd, "warn")}
-	r.store = &store{dataFlags: r.dataFlags}
-	r.name = cmd.Arg("RUN", "Id of a run, the beginning of one, or last (default: a run on a Galera cluster with a slow node, which is part of this program)").String()
-	r.speed = cmd.Flag("speed", "Playback speed in recorded seconds per second; rates that Prometheus computes are correct only at 1").Default("1").PlaceHolder("N").Float64()
-	r.linger = cmd.Flag("linger", "Serve page and metrics this long after the end (default: until Ctrl-C on a terminal, else 0s)").PlaceHolder("DURATION").IsSetByUser(&r.lingerSet).Duration()
-	r.format = addFormat(cmd, text, jsonFormat)
-	return cmd.FullCommand(), func(s Streams) error {
+	cmd.argument(&r.name, "[RUN]", "Id of a run, the beginning of one, or last (default: a run on a Galera cluster with a slow node, which is part of this program)")
+	r.speed = 1
+	cmd.number(&r.speed, "speed", "N", "Playback speed in recorded seconds per second; rates that Prometheus computes are correct only at 1")
+	cmd.duration(&r.linger, "linger", "Serve page and metrics this long after the end (default: until Ctrl-C on a terminal, else 0s)")
+	addFormat(cmd, &r.format, text, jsonFormat)
+	return cmd.does(func(s Streams) error {
+		r.lingerSet, r.store = cmd.Flags().Changed("linger"), &store{dataFlags: r.dataFlags}
 		r.streams = s
 		return r.run()
-	}
+	})
 }
 
 func (r *replayCommand) run() (err error) {
-	if !(*r.speed > 0 && *r.speed <= replay.MaxSpeed) {
-		return &exitError{Status: exitUsage, Err: fmt.Errorf("--speed %v is out of range", *r.speed), Hint: fmt.Sprintf("use a number above 0, at most %d", replay.MaxSpeed)}
+	if !(r.speed > 0 && r.speed <= replay.MaxSpeed) {
+		return &exitError{Status: exitUsage, Err: fmt.Errorf("--speed %v is out of range", r.speed), Hint: fmt.Sprintf("use a number above 0, at most %d", replay.MaxSpeed)}
 	}
 	if err := r.store.load(); err != nil {
 		return err
@@ -82,10 +83,10 @@ func (r *replayCommand) run() (err error) {
 func (r *replayCommand) player(ctx context.Context, temporary string) (*replay.Player, error) {
 	var dir rundir.Directory
 	var err error
-	if *r.name == "" {
+	if r.name == "" {
 		dir, err = replay.Example(temporary + "/recorded")
 	} else {
-		dir, err = r.store.findRun(*r.name)
+		dir, err = r.store.findRun(r.name)
 	}
 	if err != nil {
 		return nil, err
@@ -94,13 +95,13 @@ func (r *replayCommand) player(ctx context.Context, temporary string) (*replay.P
 	if err != nil {
 		return nil, err
 	}
-	player, err := replay.New(ctx, dir, h, r.store.tools.ByName(h.Snapshot.Meta.Tool), temporary, *r.speed)
+	player, err := replay.New(ctx, dir, h, r.store.tools.ByName(h.Snapshot.Meta.Tool), temporary, r.speed)
 	if err != nil {
 		return nil, err
 	}
 	speed := ""
-	if *r.speed != 1 {
-		speed = fmt.Sprintf(" at %g times its speed", *r.speed)
+	if r.speed != 1 {
+		speed = fmt.Sprintf(" at %g times its speed", r.speed)
 	}
 	r.streams.notice("replaying run %s%s, for %s", dir.ID(), speed, terminal.Short(player.Length))
 	return player, nil
@@ -141,7 +142,7 @@ func (r *replayCommand) follow(ctx context.Context, player *replay.Player, own *
 		return err
 	}
 	_ = report.WriteOutcome(r.streams.Err, h, terminal.Of(r.streams.Err)) // no one reads it if stderr is gone
-	if *r.format == jsonFormat {
+	if r.format == jsonFormat {
 		if err := writeJSON(r.streams.Out, h); err != nil {
 			return err
 		}
@@ -154,10 +155,10 @@ func (r *replayCommand) follow(ctx context.Context, player *replay.Player, own *
 func (r *replayCommand) lingering(ctx context.Context) {
 	var end <-chan time.Time
 	switch {
-	case r.lingerSet && *r.linger <= 0:
+	case r.lingerSet && r.linger <= 0:
 		return
 	case r.lingerSet:
-		end = time.After(*r.linger)
+		end = time.After(r.linger)
 	case !terminal.Of(r.streams.Err).Is:
 		return
 	}

@@ -5,8 +5,8 @@ import (
 	"io"
 	"time"
 
-	"github.com/alecthomas/kingpin/v2"
 	"github.com/prometheus/common/version"
+	"github.com/spf13/cobra"
 
 	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/run/record"
@@ -17,19 +17,19 @@ import (
 type reportCommand struct {
 	*store
 	output
-	names  *[]string
-	format *string
+	names  []string
+	format string
 }
 
-func addReport(app *kingpin.Application) (string, action) {
-	cmd := addCommand(app, "report", "Write a report about runs: text on a terminal, else a self-contained HTML file; or its tables in Markdown, CSV or JSON.",
+func newReport() *cobra.Command {
+	cmd := newCommand("report", "Write a report about runs: text on a terminal, else a self-contained HTML file; or its tables in Markdown, CSV or JSON.",
 		"benchwatch report last --output=report.html")
 	r := &reportCommand{}
-	r.names = cmd.Arg("RUN", "Id of a run, the beginning of one, or last").Required().Strings()
-	r.format = cmd.Flag("format", "Format of the report: text, html, markdown, csv or json (default: text on a terminal, else html)").PlaceHolder("FORMAT").Enum("text", "html", "markdown", "csv", "json")
-	r.output = addOutput(cmd)
+	cmd.arguments(&r.names, "RUN...", "Id of a run, the beginning of one, or last")
+	cmd.choice(&r.format, "format", "FORMAT", "Format of the report: text, html, markdown, csv or json (default: text on a terminal, else html)", "text", "html", "markdown", "csv", "json")
+	r.output.declare(cmd)
 	r.store = addReadingStore(cmd)
-	return cmd.FullCommand(), r.run
+	return cmd.does(r.run)
 }
 
 func (r *reportCommand) run(s Streams) error {
@@ -37,16 +37,16 @@ func (r *reportCommand) run(s Streams) error {
 		return err
 	}
 	screen := r.screen(s)
-	if *r.format == "" {
-		*r.format = "html"
+	if r.format == "" {
+		r.format = "html"
 		if screen.Is {
-			*r.format = "text"
+			r.format = "text"
 		}
 	}
 	if err := r.check(); err != nil {
 		return err
 	}
-	dirs, err := r.findRuns(*r.names)
+	dirs, err := r.findRuns(r.names)
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (r *reportCommand) run(s Streams) error {
 			s.notice("run %s: %s", dir.ID(), problem)
 		}
 		one := report.New(h, others...)
-		if r.prometheus != "" && *r.format == "html" {
+		if r.prometheus != "" && r.format == "html" {
 			if err := one.AddHosts(context.Background(), h, r.prometheus); err != nil {
 				s.notice("run %s: %v", dir.ID(), err)
 			}
@@ -71,7 +71,7 @@ func (r *reportCommand) run(s Streams) error {
 		doc.Runs = append(doc.Runs, one)
 	}
 	err = r.document(s, func(w io.Writer) error {
-		switch *r.format {
+		switch r.format {
 		case "text":
 			return doc.Text(w, screen)
 		case "markdown":

@@ -18,7 +18,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/alecthomas/kingpin/v2"
+	"github.com/spf13/cobra"
 
 	"github.com/benchwatch/benchwatch/agent/app/config"
 	"github.com/benchwatch/benchwatch/agent/app/observer"
@@ -43,19 +43,19 @@ type runCommand struct {
 	*selecting
 	*grouping
 	*connecting
-	title  *string
-	labels *map[string]string
-	id     *string
-	tool   *string
+	title  string
+	labels map[string]string
+	id     string
+	tool   string
 	input  io.Reader // the tool's output, if it is piped
-	inject *bool
-	sample *bool
-	linger *time.Duration
+	inject bool
+	sample bool
+	linger time.Duration
 	// lingerSet: --linger was given.
 	lingerSet bool
-	timeout   *time.Duration
-	command   *[]string
-	format    *string
+	timeout   time.Duration
+	command   []string
+	format    string
 	abort     *aborting
 	// aborted: a condition of --abort-when held. terminated: SIGTERM came, whose sender waits for
 	// this process.
@@ -73,30 +73,31 @@ type runCommand struct {
 	unrecorded bool
 }
 
-func addRun(app *kingpin.Application) (string, action) {
-	cmd := addCommand(app, "run", "Run a benchmark tool and follow it. If the command is '-', the output of the tool is read from standard input.",
+func newRun() *cobra.Command {
+	cmd := newCommand("run", "Run a benchmark tool and follow it. If the command is '-', the output of the tool is read from standard input.",
 		"benchwatch run -- sysbench oltp_read_write --threads=16 --time=60 run")
-	r := &runCommand{observing: addObserving(cmd, "warn"), labels: &map[string]string{}}
-	r.title = cmd.Flag("title", "Title of the run (default: workload, threads and target)").PlaceHolder("TEXT").String()
-	cmd.Flag("label", "Label of the run; repeatable").PlaceHolder("K=V").StringMapVar(r.labels)
+	r := &runCommand{observing: addObserving(cmd, "warn")}
+	cmd.text(&r.title, "title", "TEXT", "Title of the run (default: workload, threads and target)")
+	cmd.labels(&r.labels, "label", "Label of the run; repeatable")
 	r.selecting = addSelecting(cmd)
 	r.grouping = addGrouping(cmd)
 	r.connecting = addConnecting(cmd)
-	r.id = cmd.Flag("run-id", "Id of the run (default: start time, workload and threads)").PlaceHolder("ID").String()
-	r.tool = cmd.Flag("tool", "Benchmark tool (default: recognised from the command)").PlaceHolder("NAME").String()
-	r.inject = cmd.Flag("inject", "Add the tool's option for a report every second if the command has no such option").Default("true").Bool()
-	r.sample = cmd.Flag("sample", "Sample the servers that the tool connects to, with the user and password of its command line, which stay in memory; only if no agent is running").Bool()
-	r.linger = cmd.Flag("linger", "Serve metrics this long after the end of the run, if no agent is running (default: 10s on a terminal, else 0s)").PlaceHolder("DURATION").IsSetByUser(&r.lingerSet).Duration()
-	r.timeout = cmd.Flag("drain-timeout", "Wait at most this long for replicas to catch up (default: runs.drain_timeout of the configuration)").PlaceHolder("DURATION").Duration()
+	cmd.text(&r.id, "run-id", "ID", "Id of the run (default: start time, workload and threads)")
+	cmd.text(&r.tool, "tool", "NAME", "Benchmark tool (default: recognised from the command)")
+	addInject(cmd, &r.inject)
+	cmd.toggle(&r.sample, "sample", "Sample the servers that the tool connects to, with the login of its command line; only if no agent is running")
+	cmd.duration(&r.linger, "linger", "Serve metrics this long after the end of the run, if no agent is running (default: 10s on a terminal, else 0s)")
+	cmd.duration(&r.timeout, "drain-timeout", "Wait at most this long for replicas to catch up (default: runs.drain_timeout of the configuration)")
 	r.abort = addAborting(cmd)
-	r.format = addFormat(cmd, text, jsonFormat)
-	r.command = cmd.Arg("command", "Command line of the benchmark, after --").Strings()
-	return cmd.FullCommand(), func(s Streams) error {
+	addFormat(cmd, &r.format, text, jsonFormat)
+	cmd.arguments(&r.command, "[COMMAND...]", "Command line of the benchmark, after --")
+	return cmd.does(func(s Streams) error {
+		r.lingerSet = cmd.Flags().Changed("linger")
 		r.streams, r.terminal, r.progress = s, terminal.Of(s.Err), terminal.NewProgress(s.Err)
 		r.streams.Out, r.streams.Err = r.progress.Above(s.Out), r.progress.Above(s.Err)
 		defer r.progress.Clear()
 		return r.run()
-	}
+	})
 }
 
 func ownFailure(err error, hint string) error {
@@ -104,7 +105,7 @@ func ownFailure(err error, hint string) error {
 }
 
 func (r *runCommand) run() error {
-	if len(*r.command) == 0 {
+	if len(r.command) == 0 {
 		return &exitError{Status: exitUsage, Err: errors.New("no command given"), Hint: "benchwatch run -- sysbench … run"}
 	}
 	err := r.abort.check()
@@ -114,14 +115,14 @@ func (r *runCommand) run() error {
 	if len(r.abort.conditions) > 0 && r.isPiped() {
 		return &exitError{Status: exitUsage, Err: errors.New("--abort-when can't end a tool whose output is piped"), Hint: "benchwatch run --abort-when 'lag>10s' -- sysbench … run"}
 	}
-	if len(*r.on) > 0 {
+	if len(r.on) > 0 {
 		return r.runOn()
 	}
 	r.log = r.logger(r.streams)
 	if err := r.grouping.check(time.Now()); err != nil {
 		return err
 	}
-	if *r.grouping.name != "" && *r.id != "" {
+	if r.grouping.name != "" && r.id != "" {
 		return &exitError{Status: exitUsage, Err: errors.New("--run-id and --group: the group numbers its runs"), Hint: "leave out --run-id"}
 	}
 	if r.config, err = r.load(); err != nil {
@@ -189,36 +190,36 @@ func (r *runCommand) run() error {
 	return nil
 }
 
-func (r *runCommand) isPiped() bool { return len(*r.command) == 1 && (*r.command)[0] == "-" }
+func (r *runCommand) isPiped() bool { return len(r.command) == 1 && r.command[0] == "-" }
 
 // describe reads the command line and returns the facts of the run.
 func (r *runCommand) describe() (commandline.Command, rundir.Meta, error) {
 	var command commandline.Command
 	tools := r.config.ToolSet()
-	if *r.tool != "" && tools.ByName(*r.tool) == nil {
-		return command, rundir.Meta{}, unknownTool(*r.tool, tools)
+	if r.tool != "" && tools.ByName(r.tool) == nil {
+		return command, rundir.Meta{}, unknownTool(r.tool, tools)
 	}
-	if err := rundir.CheckLabels(*r.labels); err != nil {
+	if err := rundir.CheckLabels(r.labels); err != nil {
 		return command, rundir.Meta{}, ownFailure(err, "")
 	}
-	if *r.id != "" {
-		if err := rundir.CheckID(*r.id); err != nil {
+	if r.id != "" {
+		if err := rundir.CheckID(r.id); err != nil {
 			return command, rundir.Meta{}, ownFailure(err, "choose another --run-id")
 		}
 	}
 	if !r.isPiped() {
 		env := commandline.OS()
-		env.NoInject = !*r.inject
-		args := r.fill(*r.command)
+		env.NoInject = !r.inject
+		args := r.fill(r.command)
 		command = commandline.Read(args, tools, env)
-		if _, err := exec.LookPath(args[0]); err != nil && len(*r.on) == 0 {
+		if _, err := exec.LookPath(args[0]); err != nil && len(r.on) == 0 {
 			return command, rundir.Meta{}, cantStart(err)
 		}
 	}
 	began := time.Now().UTC().Truncate(time.Millisecond)
 	if r.isPiped() {
 		r.input = r.streams.In
-		if *r.tool == "" {
+		if r.tool == "" {
 			if command.Tool, r.input = sniff(r.streams.In, tools); command.Tool == nil {
 				return command, rundir.Meta{}, ownFailure(errors.New("no benchmark tool's output recognised in standard input"), "name the tool that wrote it with --tool; known tools: "+tools.Names())
 			}
@@ -230,7 +231,7 @@ func (r *runCommand) describe() (commandline.Command, rundir.Meta, error) {
 		host, _ = os.Hostname() // an empty name is better than no run
 	}
 	meta := rundir.Meta{
-		ID: *r.id, Title: *r.title, Labels: map[string]string{}, Tool: *r.tool,
+		ID: r.id, Title: r.title, Labels: map[string]string{}, Tool: r.tool,
 		Verb: d.Command, Workload: d.Workload, Threads: d.Threads, Target: d.Target, Database: d.Database,
 		Place: command.Place, Selection: r.selection(),
 		DurationSeconds: d.Duration.Seconds(), RatePerSecond: d.Rate, ReportIntervalSeconds: d.ReportInterval.Seconds(),
@@ -238,7 +239,7 @@ func (r *runCommand) describe() (commandline.Command, rundir.Meta, error) {
 		Clock: rundir.NewClock(clock.System), StartedAt: began,
 	}
 	meta.LatencyPercentile = d.LatencyPercentile
-	if *r.timeout > 0 {
+	if r.timeout > 0 {
 		meta.DrainTimeoutSeconds = series.Some(r.timeout.Seconds())
 	}
 	if meta.Tool == "" && command.Tool != nil {
@@ -259,7 +260,7 @@ func (r *runCommand) describe() (commandline.Command, rundir.Meta, error) {
 			meta.Parameters = append(meta.Parameters, k)
 		}
 	}
-	maps.Copy(meta.Labels, *r.labels)
+	maps.Copy(meta.Labels, r.labels)
 	// Users repeat parts of the command there.
 	known := secret.NewWords(command.Secrets...)
 	meta.Title = known.Text(meta.Title)
@@ -274,14 +275,14 @@ func (r *runCommand) describe() (commandline.Command, rundir.Meta, error) {
 // process samples them. An agent has a configuration of its own.
 func (r *runCommand) chooseServers(command *commandline.Command, meta *rundir.Meta) error {
 	if _, ok := rundir.Agent(r.config.DataDir); ok {
-		if *r.sample {
+		if r.sample {
 			r.streams.notice("note: an agent follows this run and samples the targets of its own configuration: --sample has no effect")
 		}
 		return nil
 	}
 	d := &command.Description
 	switch {
-	case *r.sample:
+	case r.sample:
 		names, err := r.config.AddLogin(d, command.Place, command.Password)
 		if err != nil {
 			return ownFailure(err, "name the servers in a file for --config.file")
@@ -399,7 +400,7 @@ func (r *runCommand) start(ctx context.Context, command *commandline.Command, si
 
 // shown is where the tool's output is shown, unless the result is for a program.
 func (r *runCommand) shown() io.Writer {
-	if *r.format == jsonFormat {
+	if r.format == jsonFormat {
 		return io.Discard
 	}
 	return r.streams.Out
@@ -521,7 +522,7 @@ func (r *runCommand) afterwards(own *observation, signals <-chan os.Signal) {
 		return
 	}
 	_ = report.WriteOutcome(r.streams.Err, h, r.terminal) // no one reads it if stderr is gone
-	if *r.format == jsonFormat {
+	if r.format == jsonFormat {
 		if err := writeJSON(r.streams.Out, h); err != nil {
 			r.streams.notice("%v", err)
 		}
@@ -530,7 +531,7 @@ func (r *runCommand) afterwards(own *observation, signals <-chan os.Signal) {
 	if own.observer == nil {
 		return
 	}
-	linger := *r.linger
+	linger := r.linger
 	if !r.lingerSet && r.terminal.Is {
 		linger = defaultLinger
 	}

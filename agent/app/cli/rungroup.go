@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/alecthomas/kingpin/v2"
-
 	"github.com/benchwatch/benchwatch/agent/base/clock"
 	"github.com/benchwatch/benchwatch/agent/many/generator"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
@@ -16,23 +14,23 @@ import (
 
 // grouping are the flags of a run that is one of a group's generators.
 type grouping struct {
-	name       *string
-	generators *int
-	number     *int
-	startAt    *string
-	await      *bool // another process sets the start
+	name       string
+	generators int
+	number     int
+	startAt    string
+	await      bool // another process sets the start
 
 	at time.Time // of --start-at
 }
 
-func addGrouping(cmd *kingpin.CmdClause) *grouping {
-	return &grouping{
-		name:       cmd.Flag("group", "Name of the group to which this run belongs; {i} and {n} in the command are the generator's number and the number of generators").PlaceHolder("NAME").String(),
-		generators: cmd.Flag("generators", "Number of generators in the group").PlaceHolder("N").Int(),
-		number:     cmd.Flag("generator", "Number of this generator, from 1 (default: that of a Kubernetes or Slurm job)").PlaceHolder("I").Int(),
-		startAt:    cmd.Flag("start-at", "Start the tool at this time: 2026-11-21T14:03:00Z, 14:03 or 14:03:20").PlaceHolder("TIME").String(),
-		await:      cmd.Flag("await-start", "Wait until another process sets the start").Hidden().Bool(),
-	}
+func addGrouping(cmd command) *grouping {
+	g := &grouping{}
+	cmd.text(&g.name, "group", "NAME", "Name of the run's group; {i} and {n} in the command are the generator's number and the number of generators")
+	cmd.whole(&g.generators, "generators", "N", "Number of generators in the group")
+	cmd.whole(&g.number, "generator", "I", "Number of this generator, from 1 (default: from the Kubernetes or Slurm job)")
+	cmd.text(&g.startAt, "start-at", "TIME", "Start the tool at this time: 2026-11-21T14:03:00Z, 14:03 or 14:03:20")
+	cmd.toggle(&g.await, "await-start", "Wait until another process sets the start").Hidden = true
+	return g
 }
 
 // jobNumbers are the environment variables in which job schedulers number their
@@ -44,33 +42,33 @@ func (g *grouping) check(now time.Time) (err error) {
 	usage := func(hint, format string, args ...any) error {
 		return &exitError{Status: exitUsage, Err: fmt.Errorf(format, args...), Hint: hint}
 	}
-	if *g.startAt != "" {
-		if g.at, err = parseStart(*g.startAt, now); err != nil {
+	if g.startAt != "" {
+		if g.at, err = parseStart(g.startAt, now); err != nil {
 			return usage("use 2026-11-21T14:03:00Z, 14:03 or 14:03:20", "%w", err)
 		}
 	}
-	if *g.name == "" {
-		if *g.generators != 0 || *g.number != 0 {
+	if g.name == "" {
+		if g.generators != 0 || g.number != 0 {
 			return usage("name the group with --group", "--generators and --generator are for a group")
 		}
 		return nil
 	}
-	if *g.generators == 0 {
+	if g.generators == 0 {
 		return usage("add --generators=N", "--group without --generators")
 	}
-	if err := rundir.CheckGroup(*g.name, *g.generators); err != nil {
+	if err := rundir.CheckGroup(g.name, g.generators); err != nil {
 		return usage("", "%w", err)
 	}
 	for _, name := range jobNumbers {
-		if n, err := strconv.Atoi(os.Getenv(name)); err == nil && *g.number == 0 {
-			*g.number = n + 1
+		if n, err := strconv.Atoi(os.Getenv(name)); err == nil && g.number == 0 {
+			g.number = n + 1
 		}
 	}
-	if *g.number == 0 {
+	if g.number == 0 {
 		return usage("add --generator=1 for the first one, and so on", "the number of this generator is unknown")
 	}
-	if *g.number < 1 || *g.number > *g.generators {
-		return usage("", "generator %d: the group has %d, numbered from 1", *g.number, *g.generators)
+	if g.number < 1 || g.number > g.generators {
+		return usage("", "generator %d: the group has %d, numbered from 1", g.number, g.generators)
 	}
 	return nil
 }
@@ -90,20 +88,20 @@ func parseStart(value string, now time.Time) (time.Time, error) {
 
 // fill returns the command with its placeholders replaced.
 func (g *grouping) fill(command []string) []string {
-	if *g.name == "" || *g.number == 0 {
+	if g.name == "" || g.number == 0 {
 		return command
 	}
-	return rundir.FillPlaceholders(command, *g.number, *g.generators)
+	return rundir.FillPlaceholders(command, g.number, g.generators)
 }
 
 // join makes a run one of the group's.
 func (g *grouping) join(m *rundir.Meta) {
-	if *g.name == "" || *g.number == 0 {
+	if g.name == "" || g.number == 0 {
 		return
 	}
-	m.ID = rundir.GeneratorID(*g.name, *g.number)
-	m.Title = generator.TitleOf(m.Title, *g.number, *g.generators)
-	m.Group = &rundir.Group{Name: *g.name, Generators: *g.generators, Generator: *g.number, Wrapper: rundir.ThisProcess(os.Getpid())}
+	m.ID = rundir.GeneratorID(g.name, g.number)
+	m.Title = generator.TitleOf(m.Title, g.number, g.generators)
+	m.Group = &rundir.Group{Name: g.name, Generators: g.generators, Generator: g.number, Wrapper: rundir.ThisProcess(os.Getpid())}
 	if !g.at.IsZero() {
 		at := g.at.UTC()
 		m.Group.StartAt = &at
@@ -119,7 +117,7 @@ var errNotStarted = errors.New("the tool was not started")
 // nothing set the start.
 func (g *grouping) awaitStart(dir rundir.Directory, s Streams, signals <-chan os.Signal) error {
 	at := g.at
-	if *g.await {
+	if g.await {
 		if _, err := dir.Update(func(m *rundir.Meta) { m.Group.Ready = true }); err != nil {
 			return fmt.Errorf("%w: %w", errNotStarted, err)
 		}
@@ -151,7 +149,7 @@ func (g *grouping) awaitStart(dir rundir.Directory, s Streams, signals <-chan os
 		s.notice("the start was %s ago: the tool starts at once", (-wait).Round(time.Millisecond))
 		return nil
 	}
-	if !*g.await {
+	if !g.await {
 		s.notice("waiting until %s to start the tool", at.Local().Format("15:04:05.000"))
 	}
 	timer := time.NewTimer(wait)

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/alecthomas/kingpin/v2"
+	"github.com/spf13/cobra"
 
 	"github.com/benchwatch/benchwatch/agent/base/terminal"
 	"github.com/benchwatch/benchwatch/agent/model/table"
@@ -24,57 +24,61 @@ import (
 type runsCommand struct {
 	*store
 	runFilter
-	format *string
+	format string
 }
 
-// addRuns adds `runs`, whose subcommands are in files of their own.
-func addRuns(app *kingpin.Application) (string, action) {
-	parent := app.Command("runs", "List, remove or import runs.")
-	cmd := addCommand(parent, "list", "List runs, the newest last. This is the default command of `runs`.",
-		"benchwatch runs --tool=sysbench --since=7d").Default()
-	r := &runsCommand{runFilter: addRunFilter(cmd)}
-	r.format = addFormat(cmd, text, jsonFormat)
+// newRuns returns `runs`, which lists runs without a command below it.
+func newRuns() *cobra.Command {
+	parent := newRunsList("runs")
+	parent.AddCommand(newRunsList("list"), newRunsRemove(), newRunsImport())
+	return parent
+}
+
+func newRunsList(name string) *cobra.Command {
+	cmd := newCommand(name, "List runs, the newest last. This is the default command of `runs`.",
+		"benchwatch runs --tool=sysbench --since=7d")
+	r := &runsCommand{}
+	r.runFilter.declare(cmd)
+	addFormat(cmd, &r.format, text, jsonFormat)
 	r.store = addReadingStore(cmd)
-	return cmd.FullCommand(), r.run
+	return cmd.does(r.run)
 }
 
 // runFilter chooses runs by their facts.
 type runFilter struct {
 	labels   map[string]string
-	tool     *string
-	workload *string
-	version  *string
-	since    *string
-	until    *string
+	tool     string
+	workload string
+	version  string
+	since    string
+	until    string
 
 	from, to time.Time // set by check; zero: unlimited
 }
 
-func addRunFilter(cmd *kingpin.CmdClause) runFilter {
-	f := runFilter{labels: map[string]string{}}
-	cmd.Flag("label", "Only runs with this label; repeatable").PlaceHolder("K=V").StringMapVar(&f.labels)
-	f.tool = cmd.Flag("tool", "Only runs of this tool").PlaceHolder("NAME").String()
-	f.workload = cmd.Flag("workload", "Only runs of this workload").PlaceHolder("NAME").String()
-	f.version = cmd.Flag("tool-version", "Only runs of this version of the tool").PlaceHolder("VERSION").String()
-	f.since = cmd.Flag("since", "Only runs that started at this time or later: 2026-11-21, 2026-11-21T14:03:00Z, 14:03, or 2h or 7d ago").PlaceHolder("TIME").String()
-	f.until = cmd.Flag("until", "Only runs that started before this time").PlaceHolder("TIME").String()
-	return f
+func (f *runFilter) declare(cmd command) {
+	cmd.labels(&f.labels, "label", "Only runs with this label; repeatable")
+	cmd.text(&f.tool, "tool", "NAME", "Only runs of this tool")
+	cmd.text(&f.workload, "workload", "NAME", "Only runs of this workload")
+	cmd.text(&f.version, "tool-version", "VERSION", "Only runs of this version of the tool")
+	cmd.text(&f.since, "since", "TIME", "Only runs that started at this time or later: 2026-11-21, 2026-11-21T14:03:00Z, 14:03, or 2h or 7d ago")
+	cmd.text(&f.until, "until", "TIME", "Only runs that started before this time")
 }
 
 // check reads the flags, before anything else is read.
 func (f *runFilter) check(now time.Time) (err error) {
-	if f.from, err = parseBound("--since", *f.since, now); err != nil {
+	if f.from, err = parseBound("--since", f.since, now); err != nil {
 		return err
 	}
-	f.to, err = parseBound("--until", *f.until, now)
+	f.to, err = parseBound("--until", f.until, now)
 	return err
 }
 
 func (f *runFilter) wanted(m *rundir.Meta) bool {
 	switch {
-	case *f.tool != "" && m.Tool != *f.tool,
-		*f.workload != "" && m.Workload != *f.workload,
-		*f.version != "" && m.ToolVersion != *f.version,
+	case f.tool != "" && m.Tool != f.tool,
+		f.workload != "" && m.Workload != f.workload,
+		f.version != "" && m.ToolVersion != f.version,
 		!f.from.IsZero() && m.StartedAt.Before(f.from),
 		!f.to.IsZero() && !m.StartedAt.Before(f.to):
 		return false
@@ -89,8 +93,8 @@ func (r *runsCommand) run(s Streams) error {
 	if err := r.openToRead(s); err != nil {
 		return err
 	}
-	if *r.tool != "" && r.tools.ByName(*r.tool) == nil {
-		return unknownTool(*r.tool, r.tools)
+	if r.tool != "" && r.tools.ByName(r.tool) == nil {
+		return unknownTool(r.tool, r.tools)
 	}
 	list := r.local
 	if r.archived.is() {
@@ -149,7 +153,7 @@ func (r *runsCommand) remote(Streams) (rows []review.Row, all int, err error) {
 
 func (r *runsCommand) print(s Streams, rows []review.Row, all int) error {
 	switch {
-	case *r.format == jsonFormat:
+	case r.format == jsonFormat:
 		if rows == nil {
 			rows = []review.Row{}
 		}
@@ -211,9 +215,9 @@ func parseBound(flag, value string, now time.Time) (time.Time, error) {
 // runsRemoveCommand is one `benchwatch runs rm`.
 type runsRemoveCommand struct {
 	*store
-	names  *[]string
-	yes    *bool
-	format *string
+	names  []string
+	yes    bool
+	format string
 }
 
 // removed is what `runs rm --format=json` prints.
@@ -222,22 +226,22 @@ type removed struct {
 	Removed []string `json:"removed"`
 }
 
-func addRunsRemove(app *kingpin.Application) (string, action) {
-	cmd := addCommand(app.GetCommand("runs"), "rm", "Remove runs with all recorded data.",
+func newRunsRemove() *cobra.Command {
+	cmd := newCommand("rm", "Remove runs with all recorded data.",
 		"benchwatch runs rm 20261121T021403Z-oltp_read_write-t16")
 	r := &runsRemoveCommand{}
-	r.names = cmd.Arg("RUN", "Id of a run or the beginning of one").Required().Strings()
-	r.yes = cmd.Flag("yes", "Do not ask for confirmation").Short('y').Bool()
-	r.format = addFormat(cmd, text, jsonFormat)
+	cmd.arguments(&r.names, "RUN...", "Id of a run or the beginning of one")
+	cmd.toggle(&r.yes, "yes,y", "Do not ask for confirmation")
+	addFormat(cmd, &r.format, text, jsonFormat)
 	r.store = addStore(cmd)
-	return cmd.FullCommand(), r.run
+	return cmd.does(r.run)
 }
 
 func (r *runsRemoveCommand) run(s Streams) error {
 	if err := r.open(); err != nil {
 		return err
 	}
-	dirs, err := r.findRuns(*r.names)
+	dirs, err := r.findRuns(r.names)
 	if err != nil {
 		return err
 	}
@@ -253,7 +257,7 @@ func (r *runsRemoveCommand) run(s Streams) error {
 			return withHint(fmt.Errorf("run %s is still active: nothing was removed", dir.ID()), "end it first")
 		}
 	}
-	if !*r.yes && !confirm(s, dirs) {
+	if !r.yes && !confirm(s, dirs) {
 		return errors.New("nothing was removed")
 	}
 	done := removed{Removed: []string{}}
@@ -262,11 +266,11 @@ func (r *runsRemoveCommand) run(s Streams) error {
 			return err
 		}
 		done.Removed = append(done.Removed, dir.ID())
-		if *r.format == text {
+		if r.format == text {
 			fmt.Fprintf(s.Out, "removed %s\n", dir.ID())
 		}
 	}
-	if *r.format == jsonFormat {
+	if r.format == jsonFormat {
 		return table.JSON(s.Out, done)
 	}
 	return nil

@@ -3,29 +3,27 @@ package cli
 import (
 	"strings"
 
-	"github.com/alecthomas/kingpin/v2"
-
 	"github.com/benchwatch/benchwatch/agent/app/config"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
 // selecting are the flags that name the servers of a run.
 type selecting struct {
-	clusters *[]string
-	targets  *string
+	clusters []string
+	targets  string
 }
 
-func addSelecting(cmd *kingpin.CmdClause) *selecting {
-	return &selecting{
-		clusters: cmd.Flag("cluster", "Cluster of the configuration that the run uses; repeatable (default: the one that the tool connects to)").PlaceHolder("NAME").Strings(),
-		targets:  cmd.Flag("targets", "Targets of the configuration that the run uses, in addition to those of --cluster").PlaceHolder("NAME,NAME…").String(),
-	}
+func addSelecting(cmd command) *selecting {
+	s := &selecting{}
+	cmd.texts(&s.clusters, "cluster", "NAME", "Cluster of the configuration that the run uses; repeatable (default: the one that the tool connects to)")
+	cmd.text(&s.targets, "targets", "NAME,NAME...", "Targets of the configuration that the run uses, in addition to those of --cluster")
+	return s
 }
 
 // selection returns nil if neither flag is given.
 func (s *selecting) selection() *rundir.Selection {
-	targets := strings.FieldsFunc(*s.targets, func(r rune) bool { return r == ',' || r == ' ' })
-	return rundir.NewSelection(*s.clusters, targets)
+	targets := strings.FieldsFunc(s.targets, func(r rune) bool { return r == ',' || r == ' ' })
+	return rundir.NewSelection(s.clusters, targets)
 }
 
 // checkSelection returns an error if the configuration lacks what s names.

@@ -26,8 +26,7 @@ const webhookToken = "8c1f0e5a"
 // returns where and what it logs.
 func serveAgent(t *testing.T, address string, set func(*observing)) (at string, log *lockedBuffer) {
 	t.Helper()
-	empty := ""
-	o := &observing{addresses: &[]string{address}, webConfig: &empty, externalURL: &empty, allowedHosts: &[]string{}}
+	o := &observing{addresses: []string{address}}
 	if set != nil {
 		set(o)
 	}
@@ -183,7 +182,7 @@ func TestHostOfRequests(t *testing.T) {
 	t.Parallel()
 	external := "https://Bench.example.com/benchwatch/"
 	address, _ := serveAgent(t, "127.0.0.1:0", func(o *observing) {
-		o.externalURL, o.allowedHosts = &external, &[]string{"tunnel.example.com"}
+		o.externalURL, o.allowedHosts = external, []string{"tunnel.example.com"}
 	})
 	open, _ := serveAgent(t, "0.0.0.0:0", nil)
 	for _, test := range []struct {
@@ -236,7 +235,7 @@ func TestWarnsOfOpenAddress(t *testing.T) {
 			if test.web != "" {
 				file = writeFile(t, "web.yml", test.web)
 			}
-			address, log := serveAgent(t, test.address, func(o *observing) { o.webConfig = &file })
+			address, log := serveAgent(t, test.address, func(o *observing) { o.webConfig = file })
 			answerOf(t, send(t, address, "GET /-/healthy HTTP/1.1\r\nHost: localhost\r\n\r\n"), 5*time.Second)
 			if got := strings.Contains(log.String(), "basic_auth_users"); got != test.warns {
 				t.Errorf("warns: %t\n%s", got, log)

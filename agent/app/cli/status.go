@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/alecthomas/kingpin/v2"
+	"github.com/spf13/cobra"
 
 	"github.com/benchwatch/benchwatch/agent/app/config"
 	"github.com/benchwatch/benchwatch/agent/base/series"
@@ -34,25 +34,28 @@ type statusCommand struct {
 	configFlags
 	logFlags
 	target   config.Target
-	interval *time.Duration
-	once     *bool
-	hosts    *bool
-	format   *string
+	interval time.Duration
+	once     bool
+	hosts    bool
+	format   string
 }
 
-func addStatus(app *kingpin.Application) (string, action) {
-	cmd := addCommand(app, "status", "Print one line per target every second: queries, commits, rollbacks, connections, flow control, lag.",
+func newStatus() *cobra.Command {
+	cmd := newCommand("status", "Print one line per target every second: queries, commits, rollbacks, connections, flow control, lag.",
 		"benchwatch status --engine=mysql --address=127.0.0.1:3306 --user=monitor --password-file=monitor.password")
-	s := &statusCommand{configFlags: addConfigFlags(cmd), logFlags: addLogFlags(cmd, "error")}
-	cmd.Flag("engine", "Engine of a server that is not in the configuration").PlaceHolder("ENGINE").StringVar(&s.target.Engine)
-	cmd.Flag("address", "Address of that server, host:port").PlaceHolder("ADDR").StringVar(&s.target.Address)
-	cmd.Flag("user", "User to connect as").PlaceHolder("NAME").StringVar(&s.target.User)
-	cmd.Flag("password-file", "File with the password of the user").PlaceHolder("FILE").StringVar(&s.target.PasswordFile)
-	s.interval = cmd.Flag("interval", "Time between two lines; at least 100ms").Short('i').Default("1s").Duration()
-	s.once = cmd.Flag("once", "Print one line per target and exit").Bool()
-	s.hosts = cmd.Flag("hosts", "Also print a line for each machine: this one and those with a node_exporter in the configuration").Bool()
-	s.format = addFormat(cmd, text, jsonFormat)
-	return cmd.FullCommand(), s.run
+	s := &statusCommand{}
+	s.configFlags.declare(cmd)
+	s.logFlags.declare(cmd, "error")
+	cmd.text(&s.target.Engine, "engine", "ENGINE", "Engine of a server that is not in the configuration")
+	cmd.text(&s.target.Address, "address", "ADDR", "Address of that server, host:port")
+	cmd.text(&s.target.User, "user", "NAME", "User to connect as")
+	cmd.text(&s.target.PasswordFile, "password-file", "FILE", "File with the password of the user")
+	s.interval = time.Second
+	cmd.duration(&s.interval, "interval,i", "Time between two lines; at least 100ms")
+	cmd.toggle(&s.once, "once", "Print one line per target and exit")
+	cmd.toggle(&s.hosts, "hosts", "Also print a line for each machine: this one and those with a node_exporter in the configuration")
+	addFormat(cmd, &s.format, text, jsonFormat)
+	return cmd.does(s.run)
 }
 
 func (c *statusCommand) run(s Streams) error {
@@ -77,14 +80,14 @@ func (c *statusCommand) run(s Streams) error {
 	if len(conf.Targets) == 0 {
 		return &exitError{Status: exitUsage, Err: errors.New("no servers to ask"), Hint: "use --config.file, or --engine and --address"}
 	}
-	if *c.interval < 100*time.Millisecond {
-		return &exitError{Status: exitUsage, Err: fmt.Errorf("interval %s is too short", *c.interval), Hint: "100ms is the shortest"}
+	if c.interval < 100*time.Millisecond {
+		return &exitError{Status: exitUsage, Err: fmt.Errorf("interval %s is too short", c.interval), Hint: "100ms is the shortest"}
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	ctx, cancel := context.WithCancel(ctx)
 	open := func(t engine.Target) (engine.Prober, error) { return config.Open(t, log) }
-	sampler := engine.NewSampler(conf.EngineTargets(log), open, *c.interval, engine.Options{Logger: log})
+	sampler := engine.NewSampler(conf.EngineTargets(log), open, c.interval, engine.Options{Logger: log})
 	frames, unsubscribe := sampler.Subscribe(4)
 	defer unsubscribe()
 	var sampling sync.WaitGroup
@@ -92,8 +95,8 @@ func (c *statusCommand) run(s Streams) error {
 	defer cancel()
 	sampling.Go(func() { _ = sampler.Run(ctx) }) // it ends with ctx
 	var hostFrames <-chan engine.Frame
-	if *c.hosts {
-		hosts := engine.NewSampler(conf.HostTargets(), func(t engine.Target) (engine.Prober, error) { return host.Open(t, log) }, *c.interval, engine.Options{Logger: log})
+	if c.hosts {
+		hosts := engine.NewSampler(conf.HostTargets(), func(t engine.Target) (engine.Prober, error) { return host.Open(t, log) }, c.interval, engine.Options{Logger: log})
 		var unsubscribe func()
 		hostFrames, unsubscribe = hosts.Subscribe(4)
 		defer unsubscribe()
@@ -118,7 +121,7 @@ func (c *statusCommand) print(frames, hosts <-chan engine.Frame, out io.Writer) 
 				if hostsBefore.Samples != nil && !c.printHosts(&hostsBefore, &frame, out) {
 					return nil
 				}
-				if hostsBefore.Samples != nil && *c.once {
+				if hostsBefore.Samples != nil && c.once {
 					if hosts = nil; printed > 0 {
 						return failed
 					}
@@ -134,16 +137,16 @@ func (c *statusCommand) print(frames, hosts <-chan engine.Frame, out io.Writer) 
 			before = frame
 			continue
 		}
-		if *c.once && printed > 0 {
+		if c.once && printed > 0 {
 			continue // the machines are not printed yet
 		}
 		var b strings.Builder
-		if *c.format == text && printed%linesPerHeader == 0 {
+		if c.format == text && printed%linesPerHeader == 0 {
 			writeHeader(&b, nameWidth(frame))
 		}
 		for i := range frame.Samples {
 			line := newStatusLine(find(before, frame.Samples[i].Target.Name), &frame.Samples[i])
-			if *c.format == jsonFormat {
+			if c.format == jsonFormat {
 				data, err := json.Marshal(line)
 				if err != nil {
 					return fmt.Errorf("encode status: %w", err)
@@ -156,7 +159,7 @@ func (c *statusCommand) print(frames, hosts <-chan engine.Frame, out io.Writer) 
 		if _, err := io.WriteString(out, b.String()); err != nil {
 			return nil // the reader has gone, as `head` does
 		}
-		if printed++; *c.once {
+		if printed++; c.once {
 			up := func(s engine.Sample) bool { return s.Up() }
 			if !slices.ContainsFunc(frame.Samples, up) {
 				failed = errors.New("no server answered")
@@ -175,7 +178,7 @@ func (c *statusCommand) printHosts(before, frame *engine.Frame, out io.Writer) b
 	for i := range frame.Samples {
 		line := newStatusLine(find(*before, frame.Samples[i].Target.Name), &frame.Samples[i])
 		line.Target, line.Host = "", line.Target
-		if *c.format == jsonFormat {
+		if c.format == jsonFormat {
 			data, err := json.Marshal(line)
 			if err != nil {
 				continue // its values are numbers

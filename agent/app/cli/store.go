@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/alecthomas/kingpin/v2"
-
 	"github.com/benchwatch/benchwatch/agent/app/config"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
@@ -32,12 +30,14 @@ type store struct {
 	prometheus string // URL; empty: none
 }
 
-func addStore(cmd *kingpin.CmdClause) *store {
-	return &store{dataFlags: addDataFlags(cmd)}
+func addStore(cmd command) *store {
+	s := &store{}
+	s.dataFlags.declare(cmd)
+	return s
 }
 
 // addReadingStore is addStore for a command that can also read an archive.
-func addReadingStore(cmd *kingpin.CmdClause) *store {
+func addReadingStore(cmd command) *store {
 	s := addStore(cmd)
 	s.archived = addArchive(cmd)
 	return s

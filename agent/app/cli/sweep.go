@@ -13,8 +13,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/alecthomas/kingpin/v2"
 	"github.com/prometheus/common/version"
+	"github.com/spf13/cobra"
 
 	"github.com/benchwatch/benchwatch/agent/base/secret"
 	"github.com/benchwatch/benchwatch/agent/many/sweep"
@@ -29,71 +29,75 @@ import (
 type sweepCommand struct {
 	*store
 	output
-	sets     *[]string
-	repeat   *int
-	warmup   *bool
-	cooldown *time.Duration
-	order    *string
-	stopWhen *string
+	sets     []string
+	repeat   int
+	warmup   bool
+	cooldown time.Duration
+	order    string
+	stopWhen string
 	abort    *aborting
-	before   *string
-	after    *string
-	resume   *string
-	title    *string
+	before   string
+	after    string
+	resume   string
+	title    string
 	labels   map[string]string
-	tool     *string
-	drain    *time.Duration
+	tool     string
+	drain    time.Duration
 	*selecting
 	*connecting
-	inject  *bool
-	verbose *bool
-	format  *string
-	measure *string
+	inject  bool
+	verbose bool
+	format  string
+	measure string
 	averaging
-	command *[]string
+	command []string
 	// example is the hint for a wrong command line.
 	example string
 
 	streams Streams
 }
 
-func addSweep(app *kingpin.Application) (string, action) {
-	cmd := addCommand(app, "sweep", "Run a benchmark with every combination of parameter values, one run after the other.",
+func newSweep() *cobra.Command {
+	cmd := newCommand("sweep", "Run a benchmark with every combination of parameter values, one run after the other.",
 		"benchwatch sweep --set threads=1,2,4,8 -- sysbench oltp_read_write --threads={threads} run")
 	r := &sweepCommand{labels: map[string]string{}, example: "benchwatch sweep --set threads=1,2,4,8 -- sysbench … --threads={threads} run"}
-	r.sets = cmd.Flag("set", "Values for the placeholder {NAME} in the command and the hooks; repeat the flag to run all combinations").PlaceHolder("NAME=V,V…").Strings()
-	r.repeat = cmd.Flag("repeat", "Number of trials per combination; each round runs all combinations once").Default("1").Int()
-	r.warmup = cmd.Flag("warmup-run", "First run the first combination once without counting it").Bool()
-	r.order = cmd.Flag("order", "Order of the combinations in each round: given or random").Default("given").Enum("given", "random")
-	r.stopWhen = cmd.Flag("stop-when", "Skip combinations with more threads once a run meets this condition, such as p95>100ms, tps<1000, lag>10s or errors>1%").PlaceHolder("CONDITION").String()
+	cmd.texts(&r.sets, "set", "NAME=V,V...", "Values for the placeholder {NAME} in the command and the hooks; repeat the flag to run all combinations")
+	r.repeat = 1
+	cmd.whole(&r.repeat, "repeat", "N", "Number of trials per combination; each round runs all combinations once")
+	cmd.toggle(&r.warmup, "warmup-run", "First run the first combination once without counting it")
+	r.order = "given"
+	cmd.choice(&r.order, "order", "ORDER", "Order of the combinations in each round: given or random", "given", "random")
+	cmd.text(&r.stopWhen, "stop-when", "CONDITION", "Skip combinations with more threads once a run meets this condition, such as p95>100ms, tps<1000, lag>10s or errors>1%")
 	r.addRunning(cmd)
-	return cmd.FullCommand(), func(s Streams) error {
+	return cmd.does(func(s Streams) error {
 		r.streams = s
 		return r.run(r.fresh)
-	}
+	})
 }
 
 // addRunning adds the flags of what runs one step after the other.
-func (r *sweepCommand) addRunning(cmd *kingpin.CmdClause) {
-	r.cooldown = cmd.Flag("cooldown", "Wait this long between two runs, after the replicas have caught up").Default("0s").Duration()
+func (r *sweepCommand) addRunning(cmd command) {
+	cmd.duration(&r.cooldown, "cooldown", "Wait this long between two runs, after the replicas have caught up")
 	r.abort = addAborting(cmd)
-	r.before = cmd.Flag("before", "Shell command to run before each run, such as a restart of the proxy; may contain {NAME}").PlaceHolder("COMMAND").String()
-	r.after = cmd.Flag("after", "Shell command to run after each run; may contain {NAME}").PlaceHolder("COMMAND").String()
-	r.resume = cmd.Flag("resume", "Resume an interrupted sweep, or print the result of a finished one; last is the newest").PlaceHolder("ID").String()
-	r.title = cmd.Flag("title", "Title of the runs; may contain {NAME}").PlaceHolder("TEXT").String()
-	cmd.Flag("label", "Label of all runs; repeatable").PlaceHolder("K=V").StringMapVar(&r.labels)
-	r.tool = cmd.Flag("tool", "Benchmark tool (default: recognised from the command)").PlaceHolder("NAME").String()
+	cmd.text(&r.before, "before", "COMMAND", "Shell command to run before each run, such as a restart of the proxy; may contain {NAME}")
+	cmd.text(&r.after, "after", "COMMAND", "Shell command to run after each run; may contain {NAME}")
+	cmd.text(&r.resume, "resume", "ID", "Resume an interrupted sweep, or print the result of a finished one; last is the newest")
+	cmd.text(&r.title, "title", "TEXT", "Title of the runs; may contain {NAME}")
+	cmd.labels(&r.labels, "label", "Label of all runs; repeatable")
+	cmd.text(&r.tool, "tool", "NAME", "Benchmark tool (default: recognised from the command)")
 	r.selecting = addSelecting(cmd)
 	r.connecting = addConnecting(cmd)
-	r.drain = cmd.Flag("drain-timeout", "Wait at most this long for replicas to catch up after each run (default: runs.drain_timeout of the configuration)").PlaceHolder("DURATION").Duration()
-	r.inject = cmd.Flag("inject", "Add the tool's option for a report every second if the command has no such option").Default("true").Bool()
-	r.verbose = cmd.Flag("verbose", "Show the output of the tool").Short('v').Bool()
-	r.format = cmd.Flag("format", "Format of the result: text, markdown, html, svg (one figure), csv or json").Default("text").Enum("text", "markdown", "html", "svg", "csv", "json")
-	r.measure = cmd.Flag("measure", "Measure of the figure of --format=svg: tps, qps, tpmc, a statistic of the latency, lag …").Default("tps").PlaceHolder("NAME").String()
-	r.averaging = addAveraging(cmd)
-	r.output = addOutput(cmd)
+	cmd.duration(&r.drain, "drain-timeout", "Wait at most this long for replicas to catch up after each run (default: runs.drain_timeout of the configuration)")
+	addInject(cmd, &r.inject)
+	cmd.toggle(&r.verbose, "verbose,v", "Show the output of the tool")
+	r.format = "text"
+	cmd.choice(&r.format, "format", "FORMAT", "Format of the result: text, markdown, html, svg (one figure), csv or json", "text", "markdown", "html", "svg", "csv", "json")
+	r.measure = "tps"
+	cmd.text(&r.measure, "measure", "NAME", "Measure of the figure of --format=svg: tps, qps, tpmc, a statistic of the latency, lag …")
+	r.averaging.declare(cmd)
+	r.output.declare(cmd)
 	r.store = addStore(cmd)
-	r.command = cmd.Arg("command", "Command line of the benchmark with placeholders, after --").Strings()
+	cmd.arguments(&r.command, "[COMMAND...]", "Command line of the benchmark with placeholders, after --")
 }
 
 // run runs a new sweep, or the rest of an interrupted one.
@@ -106,7 +110,7 @@ func (r *sweepCommand) run(fresh func() (*sweep.Sweep, error)) error {
 	}
 	var s *sweep.Sweep
 	var err error
-	if *r.resume != "" {
+	if r.resume != "" {
 		s, err = r.old()
 	} else {
 		s, err = fresh()
@@ -128,10 +132,10 @@ func (r *sweepCommand) run(fresh func() (*sweep.Sweep, error)) error {
 	ctx, signals, stop := interruptions()
 	defer stop()
 	runner := &sweep.Runner{Sweep: s, DataDir: r.dataDir, Tools: r.tools, Commands: r.commands(), Notice: r.streams.notice, Signals: signals}
-	if len(*r.command) == 0 { // resumed, nothing secret in it
+	if len(r.command) == 0 { // resumed, nothing secret in it
 		runner.Commands = s.Commands
 	}
-	if *r.verbose {
+	if r.verbose {
 		runner.Out, runner.Err = r.streams.Out, r.streams.Err
 	}
 	if err := runner.Run(ctx); err != nil {
@@ -170,8 +174,8 @@ func (r *sweepCommand) interrupted(s *sweep.Sweep, err error) error {
 		command = "seek"
 	}
 	again := "benchwatch " + command + " --resume " + s.ID
-	if *r.dataDirFlag != "" {
-		again += " --data-dir " + *r.dataDirFlag
+	if r.dataDirFlag != "" {
+		again += " --data-dir " + r.dataDirFlag
 	}
 	if s.Redacted {
 		again += " -- and the command again, whose secret was not stored"
@@ -199,7 +203,7 @@ func (r *sweepCommand) result(s *sweep.Sweep) error {
 	result := s.Results(rows, r.average())
 	page := report.SweepPage{Result: &result, Made: time.Now(), Version: version.Version}
 	err := r.document(r.streams, func(w io.Writer) error {
-		switch *r.format {
+		switch r.format {
 		case "markdown":
 			return page.Markdown(w)
 		case "csv":
@@ -209,7 +213,7 @@ func (r *sweepCommand) result(s *sweep.Sweep) error {
 		case "html":
 			return page.HTML(w)
 		case "svg":
-			plots, err := page.Figures(*r.measure)
+			plots, err := page.Figures(r.measure)
 			if err != nil {
 				return err
 			}
@@ -237,7 +241,7 @@ func (r *sweepCommand) result(s *sweep.Sweep) error {
 // fresh plans a new sweep and writes it.
 func (r *sweepCommand) fresh() (*sweep.Sweep, error) {
 	var sets []sweep.Set
-	for _, text := range *r.sets {
+	for _, text := range r.sets {
 		set, err := sweep.ParseSet(text)
 		if err != nil {
 			return nil, r.wrong(err)
@@ -251,43 +255,43 @@ func (r *sweepCommand) fresh() (*sweep.Sweep, error) {
 			}
 		}
 	}
-	if *r.stopWhen != "" {
-		if _, err := review.ParseCondition(*r.stopWhen); err != nil {
+	if r.stopWhen != "" {
+		if _, err := review.ParseCondition(r.stopWhen); err != nil {
 			return nil, r.wrong(fmt.Errorf("--stop-when %w", err))
 		}
 	}
 	if err := r.checkCommands(sets); err != nil {
 		return nil, err
 	}
-	steps, err := sweep.Plan(sets, *r.repeat, sweep.Order(*r.order), *r.warmup)
+	steps, err := sweep.Plan(sets, r.repeat, sweep.Order(r.order), r.warmup)
 	if err != nil {
 		return nil, r.wrong(err)
 	}
-	return r.create(&sweep.Sweep{Sets: sets, Repeat: *r.repeat, Order: sweep.Order(*r.order), StopWhen: *r.stopWhen, Steps: steps}, "sweep")
+	return r.create(&sweep.Sweep{Sets: sets, Repeat: r.repeat, Order: sweep.Order(r.order), StopWhen: r.stopWhen, Steps: steps}, "sweep")
 }
 
 // checkCommands returns an error for a command, hooks and conditions that can't be used with
 // these sets.
 func (r *sweepCommand) checkCommands(sets []sweep.Set) error {
 	switch {
-	case len(*r.command) == 0:
+	case len(r.command) == 0:
 		return r.wrong(errors.New("no command given"))
-	case *r.repeat < 1:
-		return r.wrong(fmt.Errorf("--repeat %d: at least 1", *r.repeat))
-	case *r.cooldown < 0:
-		return r.wrong(fmt.Errorf("--cooldown %s is negative", *r.cooldown))
+	case r.repeat < 1:
+		return r.wrong(fmt.Errorf("--repeat %d: at least 1", r.repeat))
+	case r.cooldown < 0:
+		return r.wrong(fmt.Errorf("--cooldown %s is negative", r.cooldown))
 	}
-	command := slices.Clone(*r.command)
-	if len(*r.on) > 0 { // {i} and {n} are the generators'
+	command := slices.Clone(r.command)
+	if len(r.on) > 0 { // {i} and {n} are the generators'
 		if slices.ContainsFunc(sets, func(s sweep.Set) bool { return s.Name == "i" || s.Name == "n" }) {
 			return r.wrong(errors.New("{i} and {n} are the generator's number and how many there are: choose another name for --set"))
 		}
 		command = rundir.FillPlaceholders(command, 1, 1)
 	}
-	if err := sweep.Check(sets, append(command, *r.before, *r.after)); err != nil {
+	if err := sweep.Check(sets, append(command, r.before, r.after)); err != nil {
 		return r.wrong(err)
 	}
-	for _, hook := range []string{*r.before, *r.after} {
+	for _, hook := range []string{r.before, r.after} {
 		if err := sweep.CheckHook(hook, sets); err != nil {
 			return &exitError{Status: exitUsage, Err: err}
 		}
@@ -313,7 +317,7 @@ func (r *sweepCommand) create(s *sweep.Sweep, name string) (*sweep.Sweep, error)
 		s.Labels[label] = secret.Value(label, value)
 	}
 	s.CreatedAt = time.Now().UTC().Truncate(time.Millisecond)
-	s.CooldownSeconds, s.Title, s.Tool, s.RunOptions = r.cooldown.Seconds(), secret.Text(*r.title), *r.tool, r.options()
+	s.CooldownSeconds, s.Title, s.Tool, s.RunOptions = r.cooldown.Seconds(), secret.Text(r.title), r.tool, r.options()
 	given := r.commands()
 	s.Commands = given.Stored(r.tools)
 	s.Redacted = !s.Commands.Equal(given)
@@ -328,14 +332,14 @@ func (r *sweepCommand) checkRun(sets []sweep.Set) error {
 	if err := rundir.CheckLabels(r.labels); err != nil {
 		return &exitError{Status: exitUsage, Err: err}
 	}
-	if *r.tool != "" && r.tools.ByName(*r.tool) == nil {
-		return unknownTool(*r.tool, r.tools)
+	if r.tool != "" && r.tools.ByName(r.tool) == nil {
+		return unknownTool(r.tool, r.tools)
 	}
 	first := map[string]string{}
 	for _, s := range sets {
 		first[s.Name] = s.Values[0]
 	}
-	if _, err := exec.LookPath(sweep.Fill((*r.command)[0], first)); err != nil && len(*r.on) == 0 {
+	if _, err := exec.LookPath(sweep.Fill(r.command[0], first)); err != nil && len(r.on) == 0 {
 		return cantStart(err)
 	}
 	return nil
@@ -344,28 +348,28 @@ func (r *sweepCommand) checkRun(sets []sweep.Set) error {
 // options are passed on to each `benchwatch run`.
 func (r *sweepCommand) options() []string {
 	var all []string
-	if *r.configFile != "" {
-		all = append(all, "--config.file="+*r.configFile)
+	if r.configFile != "" {
+		all = append(all, "--config.file="+r.configFile)
 	}
-	for _, name := range *r.clusters {
+	for _, name := range r.clusters {
 		all = append(all, "--cluster="+name)
 	}
-	if *r.targets != "" {
-		all = append(all, "--targets="+*r.targets)
+	if r.targets != "" {
+		all = append(all, "--targets="+r.targets)
 	}
-	if *r.drain > 0 {
+	if r.drain > 0 {
 		all = append(all, "--drain-timeout="+r.drain.String())
 	}
-	if !*r.inject {
+	if !r.inject {
 		all = append(all, "--no-inject")
 	}
-	if len(*r.on) > 0 {
-		for _, host := range *r.on {
+	if len(r.on) > 0 {
+		for _, host := range r.on {
 			all = append(all, "--on="+host)
 		}
-		all = append(all, "--on-failure="+*r.onFailure, "--ssh="+*r.ssh, "--remote-benchwatch="+*r.benchwatch)
+		all = append(all, "--on-failure="+r.onFailure, "--ssh="+r.ssh, "--remote-benchwatch="+r.benchwatch)
 	}
-	for _, condition := range *r.abort.texts {
+	for _, condition := range r.abort.texts {
 		all = append(all, "--abort-when="+condition)
 	}
 	return all
@@ -373,7 +377,7 @@ func (r *sweepCommand) options() []string {
 
 // commands are those that were given.
 func (r *sweepCommand) commands() sweep.Commands {
-	return sweep.Commands{Command: *r.command, Before: *r.before, After: *r.after}
+	return sweep.Commands{Command: r.command, Before: r.before, After: r.after}
 }
 
 // old finds the sweep to resume. Its command has to be given again only if a
@@ -382,18 +386,18 @@ func (r *sweepCommand) old() (*sweep.Sweep, error) {
 	if err := r.exists(); err != nil {
 		return nil, err
 	}
-	s, err := r.find(*r.resume)
+	s, err := r.find(r.resume)
 	if err != nil {
 		return nil, err
 	}
-	if r.sets != nil && len(*r.sets) > 0 {
+	if len(r.sets) > 0 {
 		return nil, &exitError{Status: exitUsage, Err: errors.New("--set and --resume don't go together: the sweep has its sets already"), Hint: "leave --set out"}
 	}
-	if len(*r.command) == 0 && s.Redacted && s.Next() != nil {
+	if len(r.command) == 0 && s.Redacted && s.Next() != nil {
 		return nil, &exitError{Status: exitUsage, Err: errors.New("the command holds a secret, which was not stored"),
 			Hint: "give it again: benchwatch sweep --resume " + s.ID + " [--before … --after …] -- COMMAND"}
 	}
-	if len(*r.command) > 0 {
+	if len(r.command) > 0 {
 		if given := r.commands(); !s.Commands.Equal(given.Stored(r.tools)) {
 			return nil, &exitError{Status: exitUsage, Err: errors.New("the command or a hook is not the one that the sweep began with"), Hint: "it was " + strings.Join(s.Command, " ")}
 		}
