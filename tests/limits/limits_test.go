@@ -275,12 +275,12 @@ function sleep(ms) ffi.C.usleep(ms * 1000) end
 
 // cases are all that limits a run.
 var cases = []limited{
-	{name: "server CPU quota", want: one(analysis.LimitProcessCPU), noise: anyNoise, text: "a CPU quota held them", args: []string{"oltp_read_only", "--threads=8", "--time=12"},
+	{name: "server CPU quota", want: one(analysis.LimitProcessCPU), noise: anyNoise, text: "CPU quota", args: []string{"oltp_read_only", "--threads=8", "--time=12"},
 		setup: onShared(func(t *testing.T) {
 			must(t, env.server.Limit(t.Context(), 1, 15))
 			t.Cleanup(func() { must(t, env.server.Unlimit(context.Background(), 1)) })
 		})},
-	{name: "tool CPU quota", want: one(analysis.LimitToolCPU), noise: anyNoise, text: "a CPU quota held them", args: []string{"oltp_point_select", "--threads=8", "--time=12"},
+	{name: "tool CPU quota", want: one(analysis.LimitToolCPU), noise: anyNoise, text: "CPU quota", args: []string{"oltp_point_select", "--threads=8", "--time=12"},
 		during: func(t *testing.T, _ *lab, meta rundir.Meta) {
 			release, err := servers.LimitProcess(meta.PID, 12)
 			if err != nil {
@@ -447,7 +447,7 @@ func (c *limited) judge(t *testing.T, v *analysis.Verdict, foreign float64, load
 	for _, f := range v.Findings {
 		text += fmt.Sprintf("\n%s (%.2f, %g s): %s", f.Limit, f.Share, f.Seconds, f.Evidence)
 	}
-	t.Logf("VERDICT first: %s %.0f %%, unknown %.0f %%, other programs %.0f %% of the CPU%s\nunlimited %q, not known %q", first, share*100, unknown*100, foreign*100, text, v.Unlimited, v.Unknown)
+	t.Logf("VERDICT first: %s %.0f %%, unknown %.0f %%, other programs %.0f %% of the CPU%s\nunlimited %q, missing %q", first, share*100, unknown*100, foreign*100, text, v.Unlimited, v.Missing)
 	right := len(v.Findings) > 0 && slices.Contains(c.want, v.Findings[0].Limit) && (v.Findings[0].Limit != c.want[0] || strings.Contains(v.Findings[0].Evidence, c.text))
 	switch {
 	case c.name == "rate":

@@ -14,7 +14,9 @@ import (
 // Evidence is what is known of a run's own servers and machines, and of its load, while
 // the tool ran. What is unknown is as in package series; what has no name is empty.
 type Evidence struct {
-	// Seconds are those that were sampled.
+	// Tool is the name of the tool.
+	Tool string
+	// Seconds is how long the run took.
 	Seconds float64
 	// Threads is how many clients the tool had, each of which waits for an answer before it
 	// asks again unless Rate is known: the transactions per second that the tool was to make.
@@ -40,6 +42,8 @@ type Evidence struct {
 	ForeignShare float64
 	Machines     []MachineEvidence
 	Servers      []ServerEvidence
+	// NotRepresented describes servers and machines that were sampled too little to be evidence.
+	NotRepresented []Missing
 }
 
 // Level is a value over the run: its mean, and the share of the time in which it was so
@@ -97,8 +101,8 @@ func (m *MachineEvidence) foreign() float64 {
 	return m.OthersCPU / (own + m.OthersCPU)
 }
 
-// programs describes who used the CPU, after a semicolon; empty if that is not known.
-func (m *MachineEvidence) programs() string {
+// programs describes who used the CPU, after a colon; empty if that is not known.
+func (m *MachineEvidence) programs(tool string) string {
 	foreign := m.foreign()
 	if !series.IsKnown(foreign) {
 		return ""
@@ -114,11 +118,28 @@ func (m *MachineEvidence) programs() string {
 	if len(names) > 0 {
 		others += " (" + strings.Join(names, ", ") + ")"
 	}
-	text := Percent(m.ToolCPU / all)
+	text := tool + " " + Percent(m.ToolCPU/all)
 	if m.ServersCPU > 0 {
-		text += ", servers " + Percent(m.ServersCPU/all)
+		text += ", " + m.servers() + " " + Percent(m.ServersCPU/all)
 	}
-	return "; of what programs used, the tool took " + text + ", other programs " + others
+	return ": of what was used, " + text + ", other programs " + others
+}
+
+// servers names the run's servers on the machine.
+func (m *MachineEvidence) servers() string {
+	if len(m.Servers) == 0 {
+		return "the servers"
+	}
+	return listed(m.Servers)
+}
+
+// listed returns words as a list in a sentence.
+func listed(words []string) string {
+	n := len(words)
+	if n < 2 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:n-1], ", ") + " and " + words[n-1]
 }
 
 const (
@@ -170,6 +191,22 @@ func (s *Slowdown) text() string {
 	return text + fmt.Sprintf(": in %s of the time no transaction ended", Percent(s.Stopped))
 }
 
+// Standstill is a time in which the tool's output shows that no transaction ended: Seconds in Times
+// stretches, the longest one of which is from second From to second To of the run.
+type Standstill struct {
+	Seconds, From, To float64
+	Times             int
+}
+
+// text is a clause about the standstill in a run of some seconds.
+func (s Standstill) text(of float64) string {
+	text := fmt.Sprintf("no transaction ended for %s of %s s", number(s.Seconds), number(of))
+	if s.Times == 1 {
+		return text + fmt.Sprintf(", from second %.0f to second %.0f", s.From, s.To)
+	}
+	return text + fmt.Sprintf(" in %d stretches, the longest one from second %.0f to second %.0f", s.Times, s.From, s.To)
+}
+
 // StateEvidence is how many sessions were in a state, on average.
 type StateEvidence struct {
 	Class, Name string
@@ -181,13 +218,15 @@ type ServerEvidence struct {
 	Name    string
 	Samples int
 	// Sessions are the active ones on average, by class, nil if they are unknown: those that wait
-	// because writes are held back are in class flow_control, whatever they wait for. Held is the
-	// share of the time in which at least a quarter of the threads were in a class.
-	Sessions, Held map[string]float64
+	// because writes are held back are in class flow_control, whatever they wait for; HeldBack has
+	// how many these are by their own class.
+	Sessions, HeldBack map[string]float64
+	// Stopped is, by class, when nearly all clients were in it and no transaction ended.
+	Stopped map[string]Standstill
 	// States are the names of what sessions of a class wait for, if they are known.
 	States []StateEvidence
 	// FlowControl is the share of time in which writes were held back, FlowControlSent how
-	// often the server asked for that.
+	// often the server asked for that, which only Galera reports.
 	FlowControl     Level
 	FlowControlSent float64
 	LagSeconds      float64 // the highest
@@ -239,18 +278,39 @@ const (
 	LimitOtherLoad    Limit = "another load on the servers"
 	LimitNeighbours   Limit = "other programs on the machine"
 	LimitRate         Limit = "queueing before the tool's rate"
+
+	// Unlimited is in place of a limit if the run did all that it was asked to, Unknown if nothing
+	// is known to explain most of the clients' time.
+	Unlimited Limit = "no limit"
+	Unknown   Limit = "not known"
 )
 
 // LimitFinding is a limit with its evidence.
 type LimitFinding struct {
 	Limit Limit `json:"limit"`
+	// Of is the server or program that was at the limit, if it is one.
+	Of string `json:"of,omitempty"`
 	// Evidence has the numbers, in a sentence; Test is what would show whether it is right.
 	Evidence string `json:"evidence"`
 	Test     string `json:"test"`
-	// Seconds is how long it held; 0: unknown.
+	// Seconds is for how long no transaction ended because of it; 0: never, or unknown.
 	Seconds float64 `json:"seconds,omitempty"`
 	// Share is how much of the clients' time it explains, from 0 to 1.
 	Share float64 `json:"share"`
+}
+
+// Title names the limit, and whose it is.
+func (f *LimitFinding) Title() string {
+	if f.Of != "" && (f.Limit == LimitProcessCPU || f.Limit == LimitToolCPU) {
+		return "CPU of " + f.Of
+	}
+	return string(f.Limit)
+}
+
+// Missing is evidence that is missing, and how to get it the next time; empty if that is not known.
+type Missing struct {
+	What   string `json:"what"`
+	Remedy string `json:"remedy,omitempty"`
 }
 
 // Unexplained is the clients' time that no evidence explains.
@@ -273,8 +333,21 @@ type Verdict struct {
 	Unlimited string `json:"unlimited,omitempty"`
 	// Behind are replicas that did not keep up, which does not slow the clients.
 	Behind []string `json:"behind,omitempty"`
-	// Unknown is evidence that is missing, with what to configure.
-	Unknown []string `json:"unknown,omitempty"`
+	// Missing is the evidence without which some limits can't be found.
+	Missing []Missing `json:"missing,omitempty"`
+}
+
+// First returns what explains most of the clients' time.
+func (v *Verdict) First() Limit {
+	switch {
+	case v == nil || v.MostlyUnknown():
+		return Unknown
+	case len(v.Findings) > 0:
+		return v.Findings[0].Limit
+	case v.Unlimited != "":
+		return Unlimited
+	}
+	return Unknown
 }
 
 // MostlyUnknown reports whether more of the clients' time is unexplained than any finding explains.
@@ -283,8 +356,8 @@ func (v *Verdict) MostlyUnknown() bool {
 }
 
 const (
-	// leastShare is what a finding must explain of the clients' time.
-	leastShare = 0.15
+	// LeastShare is what a finding must explain of the clients' time.
+	LeastShare = 0.15
 	// sameRate is the share of the configured rate that counts as all of it.
 	sameRate = 0.98
 	// whole is a share that leaves nothing to explain.
@@ -312,7 +385,7 @@ var waits = []wait{
 	{"row_lock", "", "waited for a row lock", LimitRowLocks, "spread the writes over more rows, or shorten the transactions: the throughput rises if it is right"},
 	{"lock", "", "waited for a lock of a table or its metadata", LimitLocks, "find the statement that holds it (DDL, LOCK TABLES, backup), and run without it"},
 	{"commit", "", "waited in commit, for the redo or binary log", LimitCommit, "repeat with innodb_flush_log_at_trx_commit=2 and sync_binlog=0, for the test only: the throughput rises if it is right"},
-	{"replication", "", "waited for certification or for the acknowledgement of other servers", LimitReplication, "repeat with one node, or without semi-synchronous replication"},
+	{"replication", "", "waited for the acknowledgement of a replica", LimitReplication, "repeat without semi-synchronous replication"},
 	{"disk", "", "waited for a disk", LimitDisk, "repeat with a larger buffer pool or a faster disk"},
 	{"latch", "", "waited for a latch within the server", LimitLatches, "repeat with fewer threads: the throughput does not fall if it is right"},
 	{"network", "", "sent or received data", LimitNetwork, "repeat with the tool on the server's machine, or with smaller results"},
@@ -327,9 +400,9 @@ func FindLimits(e *Evidence) Verdict {
 	for _, rule := range rules {
 		rule(f)
 	}
-	slices.SortStableFunc(f.v.Findings, func(a, b LimitFinding) int { return cmp.Compare(b.Share, a.Share) })
+	f.rank()
 	if len(f.v.Findings) > 0 && f.v.Findings[0].Share >= whole {
-		f.v.Unknown = nil
+		f.v.Missing = nil
 	}
 	if len(f.v.Findings) > mostFindings {
 		f.v.Findings = f.v.Findings[:mostFindings]
@@ -341,6 +414,31 @@ func FindLimits(e *Evidence) Verdict {
 var rules = []func(*finder){
 	(*finder).connections, (*finder).generator, (*finder).stalls, (*finder).pool, (*finder).waits, (*finder).flowControl, (*finder).cpu,
 	(*finder).network, (*finder).lag, (*finder).others, (*finder).missing, (*finder).clients, (*finder).rate, (*finder).unexplained,
+}
+
+// certain is how much more the share of a finding counts if the tool's own output shows it.
+const certain = 2
+
+// rank orders the findings by their share, but a cause before its effect unless the effect is much
+// larger: commits that wait for a cluster while flow control holds it back.
+func (f *finder) rank() {
+	all := f.v.Findings
+	weight := func(f LimitFinding) float64 {
+		if f.Seconds > 0 {
+			return certain * f.Share
+		}
+		return f.Share
+	}
+	slices.SortStableFunc(all, func(a, b LimitFinding) int { return cmp.Compare(weight(b), weight(a)) })
+	of := func(limit Limit) int {
+		return slices.IndexFunc(all, func(one LimitFinding) bool { return one.Limit == limit })
+	}
+	effect, cause := of(LimitReplication), of(LimitFlowControl)
+	if effect < 0 || cause < effect || all[cause].Share < all[effect].Share/2 {
+		return
+	}
+	moved := all[cause]
+	f.v.Findings = slices.Insert(slices.Delete(all, cause, cause+1), effect, moved)
 }
 
 // enough returns the evidence without what has too few samples.
@@ -355,7 +453,7 @@ func (e *Evidence) enough() *Evidence {
 	}
 	for i := range out.Servers {
 		if s := &out.Servers[i]; s.Samples < LeastSamples {
-			s.Sessions, s.Held, s.PoolReads, s.FlowControl = nil, nil, unknown, Level{unknown, unknown}
+			s.Sessions, s.Stopped, s.PoolReads, s.FlowControl = nil, nil, unknown, Level{unknown, unknown}
 		}
 	}
 	if e.RoundTrips < LeastSamples {
@@ -394,15 +492,18 @@ func orZero(v float64) float64 {
 	return 0
 }
 
-func (f *finder) add(limit Limit, share, held float64, test, format string, args ...any) {
-	if !series.IsKnown(share) || share < leastShare {
+func (f *finder) add(limit Limit, share float64, test, format string, args ...any) {
+	f.addOf("", limit, share, test, format, args...)
+}
+
+// addOf is add for a limit of one server or program.
+func (f *finder) addOf(of string, limit Limit, share float64, test, format string, args ...any) {
+	if !series.IsKnown(share) || share < LeastShare {
 		return
 	}
-	seconds := 0.0
-	if series.IsKnown(held) && series.IsKnown(f.e.Seconds) {
-		seconds = math.Round(min(1, held) * f.e.Seconds)
-	}
-	f.v.Findings = append(f.v.Findings, LimitFinding{Limit: limit, Evidence: fmt.Sprintf(format, args...), Test: test, Seconds: seconds, Share: math.Round(min(1, share)*1000) / 1000})
+	f.v.Findings = append(f.v.Findings, LimitFinding{
+		Limit: limit, Of: of, Evidence: fmt.Sprintf(format, args...), Test: test, Share: math.Round(min(1, share)*1000) / 1000,
+	})
 }
 
 // take takes a share of the clients' time from what is left in one place, then from the other.
@@ -518,31 +619,66 @@ func (f *finder) waits() {
 			share = min(share, f.inState(c.class, c.state))
 			left[c.class] -= share
 		}
-		switch c.class {
-		case "disk":
+		waiting, test := c.waits, c.test
+		switch held := f.paused(); {
+		case c.class == "disk":
 			share -= f.pooled
-		case "replication":
-			if held, asked := f.paused(), f.askedForFlowControl(); held != nil && asked != nil && held.FlowControl.Mean < leastShare {
-				also = fmt.Sprintf("; %s asked for flow control %s, which held writes back for %s of the time", asked.Name, times(asked.FlowControlSent), Percent(held.FlowControl.Mean))
-			}
+		case c.class == "replication" && held != nil:
+			waiting, test = "waited for the other nodes of the cluster (certification)", "repeat with one node"
+			also = f.heldBackToo(held)
 		}
-		if share <= 0 {
+		if share < LeastShare {
 			continue
 		}
-		names, held := f.where(c.class)
-		f.add(c.limit, share, held, c.test, "on average %s of %s %s (%s of their time), on %s%s",
-			number(share*f.e.Threads), plural(f.e.Threads, "client"), c.waits, Percent(share), names, also)
-		if c.class == other && share >= leastShare {
+		names, stop := f.where(c.class)
+		before := len(f.v.Findings)
+		switch stopped := stop.text(f.e.Seconds); {
+		case stop.Seconds >= mostStopped*share*f.e.Seconds:
+			f.add(c.limit, share, test, "%s: the clients %s on %s%s", stopped, waiting, names, also)
+		default:
+			if stop.Seconds > 0 {
+				also += "; " + stopped
+			}
+			f.add(c.limit, share, test, "clients %s on %s for %s of their time, %s of %s on average%s",
+				waiting, names, Percent(share), number(share*f.e.Threads), number(f.e.Threads), also)
+		}
+		for i := range f.v.Findings[before:] {
+			f.v.Findings[before+i].Seconds = stop.Seconds
+		}
+		if c.class == other {
 			f.byClass[other] -= share
 		}
 	}
-	if name, share := f.largest(left[other], true); share >= leastShare {
-		names, held := f.where(other)
-		f.add(LimitState, share, held, "find in the server's documentation what sessions in this state wait for",
-			"on average %s of %s were in the state %q (%s of their time), on %s", number(share*f.e.Threads), plural(f.e.Threads, "client"), name, Percent(share), names)
+	if name, share := f.largest(left[other], true); share >= LeastShare {
+		names, _ := f.where(other)
+		f.add(LimitState, share, "find in the server's documentation what sessions in this state wait for",
+			"clients were in the state %q on %s for %s of their time, %s of %s on average", name, names, Percent(share), number(share*f.e.Threads), number(f.e.Threads))
 		f.byClass[other] -= share
 	}
 }
+
+// heldBackToo explains why fewer clients are said to wait for a cluster than its sessions show, or
+// names the flow control that is no finding of its own.
+func (f *finder) heldBackToo(paused *ServerEvidence) string {
+	back := 0.0
+	for i := range f.e.Servers {
+		back += orZero(f.e.Servers[i].HeldBack["replication"])
+	}
+	asked := f.askedForFlowControl()
+	switch {
+	case paused.FlowControl.Mean >= LeastShare && back >= leastBack*f.e.Threads:
+		return fmt.Sprintf(", without another %s that flow control held back", number(back))
+	case paused.FlowControl.Mean < LeastShare && asked != nil:
+		return fmt.Sprintf("; %s asked for flow control %s, which held writes back for %s of the time", asked.Name, times(asked.FlowControlSent), Percent(paused.FlowControl.Mean))
+	}
+	return ""
+}
+
+// mostStopped is the share of a finding's time from which on it is told by its standstill alone.
+const mostStopped = 0.8
+
+// leastBack is the share of the clients from which on those that flow control held back are named.
+const leastBack = 0.02
 
 // other is the class of waits that no other class has.
 const other = "other"
@@ -569,24 +705,23 @@ func (f *finder) largest(left float64, unruled bool) (name string, share float64
 	return name, min(share, left)
 }
 
-// where returns the servers with most sessions of a class, and how long they had them.
-func (f *finder) where(class string) (names string, held float64) {
+// where returns the servers with most sessions of a class, and when these stopped all clients.
+func (f *finder) where(class string) (names string, stop Standstill) {
 	most := 0.0
 	for i := range f.e.Servers {
 		most = max(most, orZero(f.e.Servers[i].Sessions[class]))
 	}
-	held = series.Unknown()
 	var all []string
 	for i := range f.e.Servers {
 		s := &f.e.Servers[i]
 		if n := orZero(s.Sessions[class]); n > 0 && n >= most/4 {
 			all = append(all, s.Name)
-			if h, ok := s.Held[class]; ok && series.IsKnown(h) && !(h <= held) {
-				held = h
+			if s.Stopped[class].Seconds > stop.Seconds {
+				stop = s.Stopped[class]
 			}
 		}
 	}
-	return strings.Join(all, ", "), held
+	return strings.Join(all, ", "), stop
 }
 
 func (f *finder) connections() {
@@ -599,25 +734,25 @@ func (f *finder) connections() {
 		}
 		switch {
 		case s.Refused > 0:
-			f.add(LimitConnections, 1, series.Unknown(), test, "%s refused %s since %s was reached", s.Name, plural(s.Refused, "connection"), limit)
+			f.add(LimitConnections, 1, test, "%s refused %s since %s was reached", s.Name, plural(s.Refused, "connection"), limit)
 			return
 		case f.e.RefusedByServer != "" && s.ConnectionLimit > 0:
-			f.add(LimitConnections, 1, series.Unknown(), test, "a server refused connections (%s); the max_connections of %s is %s", f.e.RefusedByServer, s.Name, number(s.ConnectionLimit))
+			f.add(LimitConnections, 1, test, "a server refused connections (%s); the max_connections of %s is %s", f.e.RefusedByServer, s.Name, number(s.ConnectionLimit))
 			return
 		}
 	}
 	if f.e.RefusedByServer != "" {
-		f.add(LimitConnections, 1, series.Unknown(), test, "a server refused connections: %s", f.e.RefusedByServer)
+		f.add(LimitConnections, 1, test, "a server refused connections: %s", f.e.RefusedByServer)
 	}
 }
 
 // generator finds what the tool could not get from its machine.
 func (f *finder) generator() {
 	if f.e.NoPort != "" {
-		f.add(LimitPorts, 1, series.Unknown(), "widen net.ipv4.ip_local_port_range, or use connections again instead of opening new ones", "the tool's machine had no port left for a connection: %s", f.e.NoPort)
+		f.add(LimitPorts, 1, "widen net.ipv4.ip_local_port_range, or use connections again instead of opening new ones", "the generator had no port left for a connection: %s", f.e.NoPort)
 	}
 	if f.e.NoFile != "" {
-		f.add(LimitFiles, 1, series.Unknown(), "raise the tool's limit of open files (ulimit -n)", "the tool could open no more files, and each connection needs one: %s", f.e.NoFile)
+		f.add(LimitFiles, 1, "raise the limit of open files of "+f.e.Tool+" (ulimit -n)", "%s could open no more files, and each connection needs one: %s", f.e.Tool, f.e.NoFile)
 	}
 }
 
@@ -630,8 +765,8 @@ func (f *finder) stalls() {
 	}
 	stall := func(limit Limit, s *Slowdown, test, state string) {
 		share := min(s.lost(), max(0, left))
-		f.add(limit, share, s.Held, test, "%s%s", state, s.text())
-		if share >= leastShare {
+		f.add(limit, share, test, "%s%s", state, s.text())
+		if share >= LeastShare {
 			take(share, &f.running, &f.outside)
 		}
 	}
@@ -674,22 +809,20 @@ func (f *finder) flowControl() {
 	share := f.byClass["flow_control"]
 	who := ""
 	if asked != nil {
-		who = fmt.Sprintf("; %s asked for it %s", asked.Name, times(asked.FlowControlSent))
+		who = fmt.Sprintf(", and %s asked for it %s", asked.Name, times(asked.FlowControlSent))
 	}
-	test := "raise the applier threads and gcs.fc_limit"
+	test := "raise the applier threads of the server that is behind, or run without it"
 	if asked != nil {
-		test += " of " + asked.Name + ", or run without that node"
+		test = "raise wsrep_slave_threads and gcs.fc_limit of " + asked.Name + ", or run without that node"
 	}
 	if paused != nil { // beyond what the sessions show
 		take(paused.FlowControl.Mean-share, &f.running, &f.outside)
 	}
-	switch {
-	case paused != nil && paused.FlowControl.Mean >= share:
-		f.add(LimitFlowControl, paused.FlowControl.Mean, paused.FlowControl.High, test, "writes were held back for %s of the time%s", Percent(paused.FlowControl.Mean), who)
-	default:
-		_, held := f.where("flow_control")
-		f.add(LimitFlowControl, share, held, test, "on average %s of %s waited for flow control%s", number(share*f.e.Threads), plural(f.e.Threads, "client"), who)
+	if paused != nil && paused.FlowControl.Mean >= share {
+		f.add(LimitFlowControl, paused.FlowControl.Mean, test, "writes were held back for %s of the time%s", Percent(paused.FlowControl.Mean), who)
+		return
 	}
+	f.add(LimitFlowControl, share, test, "clients waited for flow control for %s of their time, %s of %s on average%s", Percent(share), number(share*f.e.Threads), number(f.e.Threads), who)
 }
 
 func times(n float64) string {
@@ -728,7 +861,7 @@ func (f *finder) pool() {
 		}
 		take(share-max(f.pooled, f.byClass["disk"]), &f.running, &f.outside)
 		f.pooled = max(f.pooled, share)
-		f.add(LimitPool, share, series.Unknown(), "repeat with a larger innodb_buffer_pool_size, or with less data: the throughput rises if it is right",
+		f.add(LimitPool, share, "repeat with a larger innodb_buffer_pool_size, or with less data: the throughput rises if it is right",
 			"%s read %s pages/s from disk, %s of those that were asked for%s%s", s.Name, number(s.PoolReads), Percent(s.PoolMisses), reads, text)
 	}
 }
@@ -765,7 +898,7 @@ func (f *finder) cpu() {
 		if len(m.Servers) > 0 && !(len(m.Servers) == 1 && m.Servers[0] == m.Name) {
 			what += " (" + strings.Join(m.Servers, ", ") + ")"
 		}
-		f.cores(i, what)
+		f.cores(i)
 		if one := m.BusiestCore; m.Cores > 1 && orZero(m.CPU.High) < busy && one.High >= busy && m.Generator != m.Server {
 			limit, test := LimitServerCore, "look for a single thread: replication, interrupts of one queue, a purge"
 			if m.Generator {
@@ -773,13 +906,13 @@ func (f *finder) cpu() {
 			}
 			explained := one.High * f.within(i)
 			take(explained-f.tool[i].sum()-f.local[i].sum(), &f.outside, &f.running)
-			f.add(limit, explained, one.High, test, "one core of %s was full for %s of the time, while all were %s busy", what, Percent(one.High), Percent(m.CPU.Mean))
+			f.add(limit, explained, test, "one core of %s was full for %s of the time, while all were %s busy", what, Percent(one.High), Percent(m.CPU.Mean))
 		}
 		if m.Steal.Mean >= lowSteal {
-			f.add(LimitSteal, max(m.Steal.Mean, leastShare), m.Steal.High, "repeat on a machine of its own, or at another time", "other virtual machines took %s of the CPU of %s", Percent(m.Steal.Mean), what)
+			f.add(LimitSteal, max(m.Steal.Mean, LeastShare), "repeat on a machine of its own, or at another time", "other virtual machines took %s of the CPU of %s", Percent(m.Steal.Mean), what)
 		}
-		if m.Server && m.Disk.High >= busy && f.byClass["disk"] < leastShare {
-			f.add(LimitDisk, m.Disk.High*(take(f.running, &f.running, &f.outside)+f.byClass["commit"]), m.Disk.High, "repeat with a faster disk, a larger buffer pool or fewer fsyncs",
+		if m.Server && m.Disk.High >= busy && f.byClass["disk"] < LeastShare {
+			f.add(LimitDisk, m.Disk.High*(take(f.running, &f.running, &f.outside)+f.byClass["commit"]), "repeat with a faster disk, a larger buffer pool or fewer fsyncs",
 				"a disk of %s was busy for %s of the time on average%s", what, Percent(m.Disk.Mean), waitText(m.DiskWait))
 		}
 	}
@@ -792,19 +925,19 @@ const heldShare = 0.05
 type program struct {
 	share
 	ThreadsEvidence
-	limit      Limit
-	who, whose string
+	limit Limit
+	name  string
 }
 
 // cores finds why threads of clients, or threads that served them, waited for a core: a quota, cores
 // that they may not use, cores that other programs used, or too few cores.
-func (f *finder) cores(i int, what string) {
+func (f *finder) cores(i int) {
 	m := &f.e.Machines[i]
 	rest, worked := 0.0, 0.0
-	for _, p := range []program{{f.tool[i], m.Tool, LimitToolCPU, "the tool", "its"}, {f.local[i], m.Local, LimitProcessCPU, "the servers", "their"}} {
+	for _, p := range []program{{f.tool[i], m.Tool, LimitToolCPU, f.e.Tool}, {f.local[i], m.Local, LimitProcessCPU, m.servers()}} {
 		if p.known() {
 			worked += p.worked
-			rest += p.waited - f.confined(m, &p, what)
+			rest += p.waited - f.confined(m, &p)
 		}
 	}
 	if rest+worked == 0 {
@@ -814,45 +947,49 @@ func (f *finder) cores(i int, what string) {
 	limit, test := LimitServerCPU, "repeat on more or faster cores, or with cheaper statements"
 	switch {
 	case m.Generator && m.Server:
-		limit, test = LimitSharedCPU, "move the tool to a machine of its own"
+		limit, test = LimitSharedCPU, "move "+f.e.Tool+" to a machine of its own"
 	case m.Generator:
 		limit, test = LimitGeneratorCPU, "add a generator, or take a faster one: the throughput rises if it is right"
 	}
-	busyCores := ""
+	use := ""
 	if m.Cores > 0 {
-		busyCores = fmt.Sprintf(", whose %s were %s busy on average, and at least %s for %s of the time", plural(float64(m.Cores), "core"), Percent(m.CPU.Mean), Percent(BusyCPU), Percent(m.CPU.High))
-	}
-	waited := func(share float64) string {
-		return fmt.Sprintf("for %s of their time clients waited for a core of %s%s", Percent(share), what, busyCores)
+		use = fmt.Sprintf(". Its %s were %s busy%s", plural(float64(m.Cores), "core"), Percent(m.CPU.Mean), m.programs(f.e.Tool))
 	}
 	byOthers, alone := m.withoutOthers(rest)
-	programs := m.programs()
-	if byOthers >= leastShare {
-		f.add(LimitNeighbours, byOthers, m.CPU.High, "repeat while nothing else runs on "+m.Name, "%s, and would not have without other programs%s", waited(byOthers), programs)
+	also := ""
+	if byOthers >= LeastShare {
+		f.add(LimitNeighbours, byOthers, "repeat while nothing else runs on "+m.Name,
+			"because of other programs, clients waited for a core of %s for %s of their time%s", m.Name, Percent(byOthers), use)
 		rest -= byOthers
-		programs = ", and would have without other programs, too"
+		use, also = "", "without other programs, too, "
 	}
-	text := waited(rest) + programs
+	text := fmt.Sprintf("%sclients waited for a core of %s for %s of their time", also, m.Name, Percent(rest))
 	if ran := min(worked*m.CPU.High, 1-f.explained()-rest); ran > 0 && m.CPU.High >= busy && alone >= BusyCPU {
-		text = fmt.Sprintf("%s; for another %s of their time clients had a core while so many were busy%s", waited(rest), Percent(ran), programs)
+		if text += fmt.Sprintf(", and had one for another %s while nearly all were busy", Percent(ran)); rest < 0.005 {
+			text = fmt.Sprintf("%sclients used the cores of %s for %s of their time while nearly all were busy", also, m.Name, Percent(ran))
+		}
 		rest += ran
 	}
-	f.add(limit, rest, m.CPU.High, test, "%s", text)
+	f.add(limit, rest, test, "%s%s", text, use)
 }
 
 // confined finds how much of the time in which a program waited for a core a quota explains, or cores
 // that it may not use, and returns that share of the clients' time.
-func (f *finder) confined(m *MachineEvidence, p *program, what string) float64 {
+func (f *finder) confined(m *MachineEvidence, p *program) float64 {
 	full := m.CPU.High >= busy
-	share, test := 0.0, "look for pinned cores of "+p.who+" (taskset, cpuset of "+p.whose+" container), or repeat with more of them"
-	text := fmt.Sprintf("threads of %s waited for a core for %s of the clients' time", p.who, Percent(p.waited))
+	share, test := 0.0, "look for pinned cores of "+p.name+" (taskset, cpuset of a container), or repeat with more of them"
+	why := ""
 	switch {
 	case p.Held >= heldShare:
 		if share = p.waited; full {
 			share *= p.Held
 		}
-		test = "raise the CPU quota of " + p.who + " (cgroup cpu.max, limits of " + p.whose + " container)"
-		text += fmt.Sprintf("; a CPU quota held them for %s of the time", Percent(p.Held))
+		test = "raise the CPU quota of " + p.name + " (cgroup cpu.max, limits of a container)"
+		if p.Held >= mostlyHeld && p.Running > 0 {
+			why = "used all of its CPU quota of " + coresOf(p.Running)
+		} else {
+			why = fmt.Sprintf("its CPU quota held it for %s of the time", Percent(p.Held))
+		}
 	case p.Cores < float64(m.Cores):
 		if share = p.waited; full {
 			// Of the other cores, only what the run's own programs don't use is lost, and on its own
@@ -860,13 +997,24 @@ func (f *finder) confined(m *MachineEvidence, p *program, what string) float64 {
 			elsewhere := (orZero(m.Tool.Running) + orZero(m.Local.Running) - p.Running) / (float64(m.Cores) - p.Cores)
 			share *= min(1, p.Running/p.Cores) * (1 - min(1, elsewhere))
 		}
-		text += fmt.Sprintf("; they may use %s of the %s of %s only, and used %s of it", number(p.Cores), plural(float64(m.Cores), "core"), what, Percent(min(1, p.Running/p.Cores)))
+		why = fmt.Sprintf("may use only %s of the %s of %s, and used %s of that", number(p.Cores), plural(float64(m.Cores), "core"), m.Name, Percent(min(1, p.Running/p.Cores)))
 	case !series.IsKnown(p.Cores) && !full && m.CPU.Mean < spareCPU:
 		share = p.waited
-		text += fmt.Sprintf(", though all cores of %s were in use for at most %s of the time: they may use some cores only", what, Percent(m.CPU.Mean))
+		why = fmt.Sprintf("waited for a core though those of %s were only %s busy, so that it may use some of them only", m.Name, Percent(m.CPU.Mean))
 	}
-	f.add(p.limit, share, p.Held, test, "%s", text)
+	f.addOf(p.name, p.limit, share, test, "%s; clients waited for that for %s of their time", why, Percent(share))
 	return share
+}
+
+// mostlyHeld is the share of the time from which on a program that its quota held used all of it.
+const mostlyHeld = 0.5
+
+// coresOf prints how many cores were in use.
+func coresOf(n float64) string {
+	if n < 1 {
+		return Percent(n) + " of a core"
+	}
+	return plural(n, "core")
 }
 
 // withoutOthers returns how much of the share for which clients waited for a core they would not wait
@@ -899,13 +1047,13 @@ func (f *finder) network() {
 	for i := range f.e.Machines {
 		m := &f.e.Machines[i]
 		if m.Network.High >= 0.3 {
-			f.add(LimitNetwork, m.Network.High, m.Network.High, "repeat with a faster link, or with smaller results", "the link of %s was used by %s on average, and by at least %s for %s of the time",
+			f.add(LimitNetwork, m.Network.High, "repeat with a faster link, or with smaller results", "the link of %s was used by %s on average, and by at least %s for %s of the time",
 				m.Name, Percent(m.Network.Mean), Percent(BusyNetwork), Percent(m.Network.High))
 		}
 	}
 	share := f.travelled()
 	if f.e.RoundTrip >= localRoundTrip || !f.beside(f.e.RoundTripTo) {
-		f.add(LimitRoundTrip, share, series.Unknown(), "repeat with the tool nearer to the servers, or with more threads",
+		f.add(LimitRoundTrip, share, "repeat with the tool nearer to the servers, or with more threads",
 			"each of %s statements of a transaction takes a round trip of at least %.2g ms to %s: %s of the clients' time", number(f.e.Statements), f.e.RoundTrip*1000, f.e.RoundTripTo, Percent(share))
 	}
 	take(share, &f.outside, &f.running)
@@ -971,19 +1119,19 @@ func (f *finder) others() {
 			one.Evidence += fmt.Sprintf("; %s of that is due to the other load", Percent(foreign))
 		}
 	}
-	share = max(share, leastShare)
-	f.add(LimitOtherLoad, share, series.Unknown(), "repeat while nothing else uses the servers", "%s", f.e.OtherLoad)
+	share = max(share, LeastShare)
+	f.add(LimitOtherLoad, share, "repeat while nothing else uses the servers", "%s", f.e.OtherLoad)
 }
 
 // clients finds that clients were outside for a time that even the fastest transaction took, or
 // that there were too few of them, if everything is known and nothing was at its limit.
 func (f *finder) clients() {
-	if series.IsKnown(f.e.Rate) || !(f.e.Threads > 0) || !(f.e.Throughput > 0) || len(f.v.Unknown) > 0 || !f.sampled {
+	if series.IsKnown(f.e.Rate) || !(f.e.Threads > 0) || !(f.e.Throughput > 0) || len(f.v.Missing) > 0 || !f.sampled {
 		return
 	}
-	if fixed := min(f.outside, f.e.MinLatency*f.e.Throughput/f.e.Threads); fixed >= leastShare && f.e.Threads*f.e.Seconds >= leastClientSeconds && f.toolKnown() {
-		f.add(LimitOutside, fixed, series.Unknown(), "repeat with the tool on the server's machine, without a proxy and without think time, or with more threads",
-			"for %s of their time the clients had no statement in a server, and the tool's threads neither ran nor waited for a core; even the fastest transaction took %.3g ms of %.3g ms on average", Percent(f.outside),
+	if fixed := min(f.outside, f.e.MinLatency*f.e.Throughput/f.e.Threads); fixed >= LeastShare && f.e.Threads*f.e.Seconds >= leastClientSeconds && f.toolKnown() {
+		f.add(LimitOutside, fixed, "repeat with the tool on the server's machine, without a proxy and without think time, or with more threads",
+			"for %s of their time the clients had no statement in a server, and the threads of %s neither ran nor waited for a core; even the fastest transaction took %.3g ms of %.3g ms on average", Percent(f.outside), f.e.Tool,
 			f.e.MinLatency*1000, f.e.Threads/f.e.Throughput*1000)
 		f.outside -= fixed
 	}
@@ -997,7 +1145,7 @@ func (f *finder) clients() {
 	if busiest >= spareCPU || explained >= 0.5 || name == "" || f.running+f.byClass[other] >= 0.5 || f.outside >= 0.5 {
 		return
 	}
-	f.add(LimitClients, 1-explained, 1, "repeat with twice the threads: the throughput rises if it is right",
+	f.add(LimitClients, 1-explained, "repeat with twice the threads: the throughput rises if it is right",
 		"%s, each of which waits for its answer, make %s transactions/s of %.3g ms; nothing was at its limit, the busiest CPU (%s) at %s",
 		plural(f.e.Threads, "client"), number(f.e.Throughput), f.e.Threads/f.e.Throughput*1000, name, Percent(busiest))
 	f.running, f.outside = 0, 0
@@ -1011,7 +1159,7 @@ func (f *finder) toolKnown() bool {
 // unexplained adds the time that is left, with what is known of it.
 func (f *finder) unexplained() {
 	left := f.running + f.outside + f.byClass[other]
-	if !(f.e.Threads > 0) || f.v.Unlimited != "" || !f.sampled && len(f.v.Findings) == 0 || f.explained() >= whole || left < leastShare {
+	if !(f.e.Threads > 0) || f.v.Unlimited != "" || !f.sampled && len(f.v.Findings) == 0 || f.explained() >= whole || left < LeastShare {
 		return
 	}
 	if !f.sampled {
@@ -1024,9 +1172,9 @@ func (f *finder) unexplained() {
 		}
 	}
 	if f.sampled {
-		reason := "the tool's threads neither ran nor waited for a core: the network, a proxy, a pause of the tool, or requests that a server had not read"
+		reason := "the threads of " + f.e.Tool + " neither ran nor waited for a core: the network, a proxy, a pause of the tool, or requests that a server had not read"
 		if !f.toolKnown() {
-			reason = "whether the tool ran or waited for a core is not known"
+			reason = "whether " + f.e.Tool + " ran or waited for a core is not known"
 		}
 		add(f.outside, "without a statement in a server (%s)", reason)
 		reason = "their threads neither ran nor waited for a core: a wait that these sessions do not show. Sessions of performance_schema show more"
@@ -1089,11 +1237,11 @@ func (f *finder) rate() {
 	made, sure := MadeRate(f.e.Throughput, f.e.Rate, f.e.Seconds, f.e.Queue)
 	switch {
 	case !made:
-		f.add(LimitRate, max(leastShare, 1-f.explained()), series.Unknown(), "repeat with more threads, or a lower rate",
-			"the tool made %s: the others queued in it, as all of its threads were busy", of)
+		f.add(LimitRate, max(LeastShare, 1-f.explained()), "repeat with more threads, or a lower rate",
+			"%s made %s: the others queued in it, as all of its threads were busy", f.e.Tool, of)
 		return
 	case !sure:
-		f.v.Unknown = append(f.v.Unknown, fmt.Sprintf("why the run made %s; in %s s, random intervals between transactions can make as large a difference, and the tool printed no queue", of, number(f.e.Seconds)))
+		f.v.Missing = append(f.v.Missing, Missing{What: fmt.Sprintf("why the run made %s: in %s s, random intervals between transactions can make as large a difference, and %s printed no queue", of, number(f.e.Seconds), f.e.Tool)})
 		f.running, f.outside, f.byClass = 0, 0, nil // the clients may have had nothing to do
 		return
 	}
@@ -1102,22 +1250,19 @@ func (f *finder) rate() {
 	})
 	f.v.Unlimited = "the run made " + of
 	if f.e.Throughput < sameRate*f.e.Rate {
-		f.v.Unlimited += fmt.Sprintf(", all but %s of those that the tool began at random intervals", number(f.e.Queue))
+		f.v.Unlimited += fmt.Sprintf(", all but %s of those that %s began at random intervals", number(f.e.Queue), f.e.Tool)
 	}
 }
 
-// NoServer and NoGenerator are in Verdict.Unknown if there is no evidence about any server, or about
-// the machine that makes the load.
-const (
-	NoServer    = "what the servers did; none was sampled"
-	NoGenerator = "the CPU of the generator; start the tool with benchwatch run where the agent is, or name its node_exporter in hosts with the role generator"
-)
-
 // missing lists the evidence that is missing.
 func (f *finder) missing() {
-	add := func(format string, args ...any) { f.v.Unknown = append(f.v.Unknown, fmt.Sprintf(format, args...)) }
+	add := func(remedy, format string, args ...any) {
+		f.v.Missing = append(f.v.Missing, Missing{fmt.Sprintf(format, args...), remedy})
+	}
+	f.v.Missing = append(f.v.Missing, f.e.NotRepresented...)
+	isNamed := len(f.e.NotRepresented) > 0
 	if !(f.e.Threads > 0) {
-		add("how many clients there were; the tool's output and command do not show its threads")
+		add("", "the output and the command of %s do not show how many clients there were", f.e.Tool)
 	}
 	generator := false
 	var hosted []string
@@ -1129,18 +1274,18 @@ func (f *finder) missing() {
 		generator = generator || m.Generator
 		hosted = append(hosted, m.Servers...)
 	}
+	const few = "there is only %s of %s, and at least %d are needed"
 	for i := range f.e.Machines {
 		if m := &f.e.Machines[i]; m.Samples > 0 && m.Samples < LeastSamples {
 			generator, hosted = generator || m.Generator, append(hosted, m.Servers...)
-			add("what %s did; %s while the tool ran, at least %d are needed", m.Name, plural(float64(m.Samples), "sample"), LeastSamples)
+			add("", few, plural(float64(m.Samples), "sample"), m.Name, LeastSamples)
 		}
 	}
-	if !generator {
-		add(NoGenerator)
+	if len(f.e.Servers) == 0 && !isNamed {
+		add("name the servers as targets in the configuration, and run the agent during the run", "no server was sampled")
 	}
-	if len(f.e.Servers) == 0 {
-		add(NoServer)
-		return
+	if !generator && !isNamed {
+		add("start the tool with benchwatch run where the agent is, or name its node_exporter in hosts with the role generator", "the CPU of the generator was not recorded")
 	}
 	var machines, sessions []string
 	for i := range f.e.Servers {
@@ -1150,15 +1295,15 @@ func (f *finder) missing() {
 		}
 		switch {
 		case s.Samples > 0 && s.Samples < LeastSamples:
-			add("what %s did; %s while the tool ran, at least %d are needed", s.Name, plural(float64(s.Samples), "sample"), LeastSamples)
+			add("", few, plural(float64(s.Samples), "sample"), s.Name, LeastSamples)
 		case s.Sessions == nil:
 			sessions = append(sessions, s.Name)
 		}
 	}
 	if len(machines) > 0 {
-		add("CPU and disks of %s; set node_exporter of the targets", strings.Join(machines, ", "))
+		add("set node_exporter of the targets", "CPU and disks of %s were not recorded", listed(machines))
 	}
 	if len(sessions) > 0 {
-		add("what the sessions of %s waited for; see the rights for active sessions in docs/databases.md", strings.Join(sessions, ", "))
+		add("see the rights for active sessions in docs/databases.md", "what the sessions of %s waited for was not recorded", listed(sessions))
 	}
 }

@@ -433,10 +433,10 @@ func (c *Comparison) addNotes() {
 		}
 	}
 	if verdicts[RunsDiffer] || verdicts[RunsAlike] || verdicts[RunsUnclear] {
-		c.Notes = append(c.Notes, "one run each: (these runs p=…) compares the means of the intervals within the two runs, at the 1 % level. It proves that these two runs differ, not that the next two would: repeat the runs, at least 4 for each group")
+		c.Notes = append(c.Notes, "one run each: (these runs p=…) compares the means of the intervals within the two runs. A p under 0.01 would show that these two runs differ, not that the next two would: repeat the runs, at least 4 for each group")
 	}
 	if verdicts[RunsApart] {
-		c.Notes = append(c.Notes, "one run each: (these runs do not overlap) means that the level of each run moves too much for a test, or has too few intervals, but the mean of each eighth of one is above each of the other, by half of their spread and more, or three of four intervals are above three times three of four of the other. It proves that these two runs differ, not that the next two would: repeat the runs, at least 4 for each group")
+		c.Notes = append(c.Notes, "one run each: (these runs do not overlap) means that the level of each run moves too much for a test, or has too few intervals, but the mean of each eighth of one is above each of the other, by half of their spread and more, or three of four intervals are above three times three of four of the other. It shows that these two runs differ, not that the next two would: repeat the runs, at least 4 for each group")
 	}
 	if verdicts[RunsStall] {
 		c.Notes = append(c.Notes, "one of these runs has stalls that the other lacks. They are too few to know whether they recur: repeat the runs, at least 4 for each group")

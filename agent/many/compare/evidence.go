@@ -330,7 +330,7 @@ func (s *Shape) String() string {
 	case s.Kind == "":
 		return ""
 	case slow.Times == 1 && s.Kind == Stalls:
-		text = "one stall of " + seconds(slow.LongestSeconds)
+		text = "one stall of at least " + seconds(slow.LongestSeconds)
 	case slow.Times == 1:
 		text = fmt.Sprintf("one slow phase of %s at %.0f %%", seconds(slow.LongestSeconds), 100*slow.Level)
 	case s.Kind == Stalls:
@@ -426,5 +426,5 @@ func (s *Sample) proven() string {
 	case TooShort:
 		return "not proven, too short to tell"
 	}
-	return "not proven, one run"
+	return "not proven"
 }

@@ -216,8 +216,8 @@ func TestShapes(t *testing.T) {
 		want          string
 	}{
 		{"stalls", s.run(), s.phases(s.run(), 4, 50, 0), Stalls, "48 s of 600 s stand still, "},
-		{"one stall", s.run(), s.event(s.run(), 60, 0), Stalls, "one stall of 60 s; the other seconds are alike"},
-		{"a stall of the baseline", s.event(s.run(), 60, 0), s.run(), Stalls, "one stall of 60 s in the baseline; the other seconds are alike"},
+		{"one stall", s.run(), s.event(s.run(), 60, 0), Stalls, "one stall of at least 60 s; the other seconds are alike"},
+		{"a stall of the baseline", s.event(s.run(), 60, 0), s.run(), Stalls, "one stall of at least 60 s in the baseline; the other seconds are alike"},
 		{"slow phases", s.run(), s.phases(s.run(), 12, 60, 0.5), SlowPhases, "120 s of 600 s run at 50 %, 1"},
 		{"evenly", s.run(), times(s.run(), 0.9), Even, "all seconds differ alike"},
 		{"a trend", s.run(), trend(s.run(), 0.8), Drift, "the run changes by -16 % from its first to its last quarter"},

@@ -30,10 +30,8 @@ const (
 // units that is worth being part of it: users do not feel a smaller one.
 func placeOf(m *review.Measure) (in place, least float64) {
 	switch {
-	case m.IsHeadline:
+	case m.IsHeadline || m.Condition == meanLatency:
 		return inDiffers, 0
-	case m.Field == tool.Errors.Field():
-		return inDiffers, 1
 	case m.Of == engine.FlowControl:
 		return inLimits, 2
 	case m.Of == engine.LagSeconds, m.Condition == review.DrainCondition:
@@ -43,6 +41,9 @@ func placeOf(m *review.Measure) (in place, least float64) {
 	}
 	return inNone, 0
 }
+
+// meanLatency is the mean latency's name in conditions.
+const meanLatency = "avg"
 
 // leastCostChange is the share by which the CPU of a transaction must differ to be a price: it
 // varies by a few percent from run to run.
@@ -71,6 +72,11 @@ func (c change) difference() float64 { return c.sample.Median - c.before }
 
 // relative is the change as a share of the baseline, unknown if that is 0.
 func (c change) relative() float64 { return series.Number(c.sample.Ratio) - 1 }
+
+// isAlike reports whether the change is too small to be named, and not proven.
+func (c change) isAlike() bool {
+	return math.Abs(c.relative()) < alikeChange && !c.sample.Verdict.isProven()
+}
 
 // isNotable reports whether the change is worth a place in its sentence.
 func (c change) isNotable() bool {
@@ -121,7 +127,7 @@ func (c change) statement() statement {
 	switch {
 	case !c.sample.Ratio.Known:
 		return statement{name + " " + c.values(), c.sample.proof()}
-	case math.Abs(c.relative()) < alikeChange && !c.sample.Verdict.isProven():
+	case c.isAlike():
 		return statement{fmt.Sprintf("%s alike (%s)", name, c.values()), c.sample.shapeText()}
 	}
 	return statement{fmt.Sprintf("%s %s (%s)", name, percentChange(c.relative()), c.values()), c.sample.proof()}
@@ -199,40 +205,92 @@ func (c *Comparison) summarize(groups []Group) {
 	if len(groups) < 2 {
 		return
 	}
-	baseline := c.Groups[0]
 	var differs, price []string
 	for i := 1; i < len(groups); i++ {
-		var parts []statement
+		var headlines, others []statement
 		for _, m := range byMeasure(c.changes(inDiffers, i)) {
-			if m[0].line.isHeadline || slices.ContainsFunc(m, change.isNotable) {
-				parts = append(parts, merged(m))
+			switch {
+			case m[0].line.isHeadline:
+				headlines = append(headlines, merged(m))
+			case !slices.ContainsFunc(m, change.isAlike): // the mean latency follows from the throughput
+				others = append(others, statement{change: merged(m).change})
 			}
 		}
-		if len(parts) == 0 {
-			parts = []statement{{change: "the tools reported no values for both"}}
+		if len(headlines)+len(others) == 0 {
+			headlines = []statement{{change: "the tools reported no values for both"}}
 			if len(c.Varied) > 0 {
-				parts = []statement{{change: "no combination of " + table.Join(c.Varied) + " is in both"}}
+				headlines = []statement{{change: "no combination of " + table.Join(c.Varied) + " is in both"}}
 			}
 		}
-		differs = append(differs, fmt.Sprintf("%s against %s%s: %s", c.Groups[i], baseline, c.madeBy(i), joined(parts)))
-		price = append(price, c.price(i, isShared(groups[0].Runs) || isShared(groups[i].Runs)))
+		for _, more := range []string{errorsOf(groups[0].Runs, groups[i].Runs), c.remedy(i)} {
+			if more != "" {
+				others = append(others, statement{change: more})
+			}
+		}
+		differs = append(differs, fmt.Sprintf("From %s to %s%s: %s", c.Groups[0], c.Groups[i], c.madeBy(i), joined(append(headlines, others...))))
+		if text := c.price(i, groups); text != "" {
+			price = append(price, text)
+		}
 	}
 	price = append(price, c.paidNotes()...)
-	c.Summary = append(c.Summary, strings.Join(differs, ". ")+".", c.limited(groups)+".", strings.Join(price, ". ")+".")
+	c.Summary = append(c.Summary, strings.Join(differs, ". ")+".", c.limited(groups)+".")
+	if len(price) > 0 {
+		c.Summary = append(c.Summary, strings.Join(price, ". ")+".")
+	}
+}
+
+// errorsOf returns how many errors the runs of two groups had, of several runs on average.
+func errorsOf(before, after []review.Row) string {
+	var text [2]string
+	for i, runs := range [][]review.Row{before, after} {
+		var values []float64
+		for j := range runs {
+			values = append(values, series.Number(runs[j].Values.Of(tool.Errors)))
+		}
+		s := NewSpread(values)
+		if s.N == 0 {
+			return ""
+		}
+		text[i] = brief(s.Mean)
+	}
+	switch {
+	case text[0] == "0" && text[1] == "0":
+		return "no errors"
+	case text[0] == text[1]:
+		return "errors " + text[0]
+	}
+	return "errors " + text[0] + " → " + text[1]
+}
+
+// remedy says what would prove the differences of group i, empty if its runs are enough.
+func (c *Comparison) remedy(i int) string {
+	fewest := math.MaxInt
+	for j := range c.Lines {
+		if before, s := &c.Lines[j].Samples[0], &c.Lines[j].Samples[i]; c.Lines[j].isHeadline && before.N > 0 && s.N > 0 {
+			fewest = min(fewest, before.N, s.N)
+		}
+	}
+	switch {
+	case fewest == 1:
+		return "one run each: repeat them, at least 4 for each group"
+	case fewest < 4:
+		return "too few runs: make at least 4 for each group"
+	}
+	return ""
 }
 
 // mostFacts is how many facts the first sentence has that differ between the groups, longestFact
 // bounds the value of each.
 const mostFacts, longestFact = 3, 20
 
-// madeBy is how group i was made in another way than the baseline, in parentheses: " (threads 8
-// against 1)". What the groups are named by is left out.
+// madeBy is how group i was made in another way than the baseline, in parentheses: " (threads 1 → 8)".
+// What the groups are named by is left out.
 func (c *Comparison) madeBy(i int) string {
 	var facts []string
 	for _, d := range c.Differs {
 		is, was := d.Values[i], d.Values[0]
 		if is != was && !strings.Contains(c.Groups[i], d.Name+"="+is) && len(facts) < mostFacts {
-			facts = append(facts, fmt.Sprintf("%s %s against %s", d.Name, table.Clip(table.Dash(is), longestFact), table.Clip(table.Dash(was), longestFact)))
+			facts = append(facts, fmt.Sprintf("%s %s → %s", d.Name, table.Clip(table.Dash(was), longestFact), table.Clip(table.Dash(is), longestFact)))
 		}
 	}
 	if len(facts) == 0 {
@@ -241,95 +299,151 @@ func (c *Comparison) madeBy(i int) string {
 	return " (" + strings.Join(facts, ", ") + ")"
 }
 
-// limited names what limited each group, and how far the pressure that servers put on each other
-// differs.
+// limited names what limited each group, what came or vanished beside that, and how far the pressure
+// that servers put on each other differs.
 func (c *Comparison) limited(groups []Group) string {
-	var parts []string
-	known := false
-	first := map[string]bool{}
+	all := make([]groupLimits, len(groups))
+	first, known, shares := map[analysis.Limit]bool{}, false, 0
 	for i := range groups {
-		first[limitOfRuns(groups[i].Runs, 0).name] = true
+		all[i] = limitsOf(groups[i].Runs)
+		first[all[i].first] = true
+		known = known || all[i].first != analysis.Unknown
 	}
+	var parts []string
+	named := map[analysis.Limit]bool{}
 	for i := range groups {
-		l := limitOfRuns(groups[i].Runs, 0)
-		text := l.String()
-		if second := limitOfRuns(groups[i].Runs, 1); len(first) == 1 && second.share >= leastSecond {
-			text += " and " + second.String()
-		}
-		known = known || text != review.NotKnown
-		switch text {
-		case review.NotKnown:
-			parts = append(parts, c.Groups[i]+" is not known")
-		case review.NoLimit:
-			parts = append(parts, c.Groups[i]+" by nothing, it did all that it was asked to")
+		text, l := c.Groups[i], &all[i]
+		switch l.first {
+		case analysis.Unknown:
+			text += " is not known"
+		case analysis.Unlimited:
+			text += " by nothing, it did all that it was asked to"
 		default:
-			parts = append(parts, c.Groups[i]+" by "+text)
+			text += " by " + l.text(l.first)
+			shares++
 		}
+		if len(first) == 1 && l.second != "" {
+			text += " and " + l.text(l.second)
+			shares++
+			named[l.second] = true
+		}
+		parts = append(parts, text)
 	}
 	text := "What limited them: " + strings.Join(parts, ", ")
-	if !known {
+	switch {
+	case !known:
 		text = "What limited them is not known"
+	case shares > 0:
+		text = "What limited them, in shares of the clients' time that may overlap: " + strings.Join(parts, ", ")
 	}
 	for i := 1; i < len(groups); i++ {
+		in := ""
+		if len(groups) > 2 {
+			in = " in " + c.Groups[i]
+		}
 		for _, m := range byMeasure(c.changes(inLimits, i)) {
 			if most := largestChange(m); most.isNotable() {
-				text += fmt.Sprintf("; %s %s", most.line.Measure, most.values())
-				if len(groups) > 2 {
-					text += " in " + c.Groups[i]
-				}
+				text += fmt.Sprintf("; %s %s", most.line.Measure, most.values()) + in
+				named[analysis.LimitFlowControl] = true
+			}
+		}
+		for _, l := range cameOrVanished(&all[0], &all[i]) {
+			if !named[l] {
+				text += "; " + string(l) + " " + shareOf(&all[0], l) + " → " + shareOf(&all[i], l) + in
 			}
 		}
 	}
 	return text
 }
 
-// leastSecond is the share of the clients' time that a second limit must explain to be named, where
-// the first one is the same in all groups.
-const leastSecond = 0.15
-
-// commonLimit is what limited most runs of a group, with the mean share of the clients' time that it
-// explains.
-type commonLimit struct {
-	name     string
-	share    float64
-	runs, of int
+// cameOrVanished returns the limits that most runs of one group have and no run of the other, in
+// their order. What is first in one of them is named elsewhere, unless the other one has it, too.
+func cameOrVanished(before, after *groupLimits) []analysis.Limit {
+	var all []analysis.Limit
+	for _, pair := range [][2]*groupLimits{{before, after}, {after, before}} {
+		is, other := pair[0], pair[1]
+		for _, l := range is.order {
+			if 2*is.runs[l] > is.of && other.of > 0 && other.runs[l] == 0 && l != is.first {
+				all = append(all, l)
+			}
+		}
+	}
+	return all
 }
 
-func (l commonLimit) String() string {
-	text := l.name
-	if l.share > 0 {
-		text += " (" + analysis.Percent(l.share) + " of the clients' time)"
+func shareOf(g *groupLimits, l analysis.Limit) string {
+	if g.runs[l] == 0 {
+		return "below " + analysis.Percent(analysis.LeastShare)
 	}
-	if l.runs < l.of {
-		text += fmt.Sprintf(" in %d of %d runs", l.runs, l.of)
+	return analysis.Percent(g.share[l])
+}
+
+// groupLimits are the limits that the runs of a group have.
+type groupLimits struct {
+	// first is what limited most runs, second what is next in most of them; empty if there is none.
+	first, second analysis.Limit
+	title         map[analysis.Limit]string
+	share         map[analysis.Limit]float64 // mean of the runs that have it
+	runs          map[analysis.Limit]int
+	order         []analysis.Limit
+	ranked        [2]map[analysis.Limit]int // runs that have it first, or second
+	of            int                       // runs with a verdict
+}
+
+// text names a limit with its share, and in how many of the runs it has its rank.
+func (g *groupLimits) text(l analysis.Limit) string {
+	text := g.title[l]
+	if g.share[l] > 0 {
+		text += " (" + analysis.Percent(g.share[l]) + ")"
+	}
+	rank := 0
+	if l == g.second {
+		rank = 1
+	}
+	if n := g.ranked[rank][l]; n < g.of {
+		text += fmt.Sprintf(" in %d of %d runs", n, g.of)
 	}
 	return text
 }
 
-// limitOfRuns returns the limit with a rank that most runs have.
-func limitOfRuns(runs []review.Row, rank int) commonLimit {
-	var all []commonLimit
+func limitsOf(runs []review.Row) groupLimits {
+	g := groupLimits{first: analysis.Unknown, title: map[analysis.Limit]string{}, share: map[analysis.Limit]float64{}, runs: map[analysis.Limit]int{}, of: len(runs)}
+	g.ranked[0], g.ranked[1] = map[analysis.Limit]int{}, map[analysis.Limit]int{}
 	for i := range runs {
-		name, share := review.NotKnown, 0.0
-		switch v := runs[i].Limits; {
-		case v != nil && len(v.Findings) > rank:
-			name, share = string(v.Findings[rank].Limit), v.Findings[rank].Share
-		case rank == 0 && review.LimitText(v) != "":
-			name = review.LimitText(v)
+		v := runs[i].Limits
+		g.ranked[0][v.First()]++
+		if v == nil {
+			continue
 		}
-		j := slices.IndexFunc(all, func(l commonLimit) bool { return l.name == name })
-		if j < 0 {
-			j, all = len(all), append(all, commonLimit{name: name, of: len(runs)})
+		for j := range v.Findings {
+			f := &v.Findings[j]
+			if g.runs[f.Limit] == 0 {
+				g.order, g.title[f.Limit] = append(g.order, f.Limit), f.Title()
+			} else if g.title[f.Limit] != f.Title() {
+				g.title[f.Limit] = string(f.Limit)
+			}
+			g.runs[f.Limit]++
+			g.share[f.Limit] += f.Share
+			if j == 1 {
+				g.ranked[1][f.Limit]++
+			}
 		}
-		all[j].share += share
-		all[j].runs++
 	}
-	if len(all) == 0 {
-		return commonLimit{name: review.NotKnown}
+	for l := range g.share {
+		g.share[l] /= float64(g.runs[l])
 	}
-	most := slices.MaxFunc(all, func(a, b commonLimit) int { return a.runs - b.runs })
-	most.share /= float64(most.runs)
-	return most
+	for _, l := range append([]analysis.Limit{analysis.Unknown, analysis.Unlimited}, g.order...) {
+		if g.ranked[0][l] > g.ranked[0][g.first] || g.ranked[0][g.first] == 0 {
+			g.first = l
+		}
+		if l != g.first && g.ranked[1][l] > 0 && g.ranked[1][l] > g.ranked[1][g.second] {
+			g.second = l
+		}
+	}
+	if g.second == g.first {
+		g.second = ""
+	}
+	return g
 }
 
 // foreignCPU is the share of the CPU used on a machine from which on other programs than
@@ -352,8 +466,8 @@ func isShared(runs []review.Row) bool {
 
 // price names what became worse in group i where it is better, and what it got in return where it is
 // worse.
-func (c *Comparison) price(i int, shared bool) string {
-	name := c.Groups[i]
+func (c *Comparison) price(i int, groups []Group) string {
+	name, shared := c.Groups[i], isShared(groups[0].Runs) || isShared(groups[i].Runs)
 	var worse, better, alike []string
 	for _, m := range byMeasure(c.changes(inPrice, i)) {
 		most := largestChange(m)
@@ -375,10 +489,19 @@ func (c *Comparison) price(i int, shared bool) string {
 	}
 	gain := c.gain(i)
 	switch {
-	case len(worse)+len(better)+len(alike) == 0 && shared:
-		return "What paid for it is not known: other programs used the CPU, too, and no lag was recorded on both sides"
+	case len(worse)+len(better)+len(alike) == 0 && gain <= 0:
+		return "" // nothing was bought
 	case len(worse)+len(better)+len(alike) == 0:
-		return "What paid for it is not known: neither lag nor CPU was recorded on both sides"
+		var missing []string
+		if shared {
+			missing = append(missing, "other programs used the CPU, too")
+		} else {
+			missing = append(missing, "the CPU of a transaction was not recorded")
+		}
+		if hasReplicas(groups[0].Runs) || hasReplicas(groups[i].Runs) {
+			missing = append(missing, "lag was not recorded")
+		}
+		return "What paid for it is not known: " + table.Join(missing)
 	case len(worse)+len(better) == 0:
 		return fmt.Sprintf("No price was found in %s: %s hardly differ", name, table.Join(alike))
 	case gain >= 0 && len(worse) > 0 && len(better) > 0:
@@ -393,6 +516,11 @@ func (c *Comparison) price(i int, shared bool) string {
 		return fmt.Sprintf("%s also takes %s, and gets nothing in return that was measured", name, table.Join(worse))
 	}
 	return fmt.Sprintf("In return %s saves %s", name, table.Join(better))
+}
+
+// hasReplicas reports whether runs had several servers.
+func hasReplicas(runs []review.Row) bool {
+	return slices.ContainsFunc(runs, func(r review.Row) bool { return len(r.Servers) > 1 })
 }
 
 // gain is by how much the clients of group i are better off: by their throughput or, if that is

@@ -28,7 +28,7 @@ func limits(h *record.History, r *Row, others []rundir.Meta) *analysis.Verdict {
 	}
 	tps := series.Number(r.Values.Of(tool.Throughput))
 	e := analysis.Evidence{
-		Seconds: r.DurationSeconds, Threads: threadsOf(r), Rate: series.Unknown(), Queue: r.queue,
+		Tool: cmp.Or(h.Snapshot.Meta.Tool, "the tool"), Seconds: r.DurationSeconds, Threads: threadsOf(r), Rate: series.Unknown(), Queue: r.queue,
 		Throughput: tps, Statements: series.Number(r.Values.Of(tool.QueryRate)) / tps,
 		RefusedByServer: messageWith(&h.Snapshot, "Too many connections", "max_user_connections"),
 		NoPort:          messageWith(&h.Snapshot, "annot assign requested address", "' (99)"),
@@ -43,10 +43,9 @@ func limits(h *record.History, r *Row, others []rundir.Meta) *analysis.Verdict {
 	}
 	e.MinLatency = minLatency(r)
 	addRoundTrip(&e, h)
-	var unknown []string
 	represents := func(s *record.Server) bool {
 		if !s.Coverage.Represents() {
-			unknown = append(unknown, fmt.Sprintf("what %s did; it was sampled for %s", s.Target, s.Coverage))
+			e.NotRepresented = append(e.NotRepresented, analysis.Missing{What: fmt.Sprintf("%s was sampled for only %s", s.Target, s.Coverage)})
 			return false
 		}
 		return true
@@ -56,17 +55,14 @@ func limits(h *record.History, r *Row, others []rundir.Meta) *analysis.Verdict {
 			e.Machines = append(e.Machines, machineEvidence(h, one))
 		}
 	}
+	stops := standstills(h, r)
 	for _, s := range h.Servers {
 		server := h.Snapshot.Meta.Servers.Server(s.Target)
 		if server != nil && !server.Proxy && represents(s) {
-			e.Servers = append(e.Servers, serverEvidence(h, s, e.Threads))
+			e.Servers = append(e.Servers, serverEvidence(h, s, e.Threads, stops))
 		}
 	}
 	v := analysis.FindLimits(&e)
-	if len(unknown) > 0 { // they are named
-		v.Unknown = slices.DeleteFunc(v.Unknown, func(text string) bool { return text == analysis.NoServer || text == analysis.NoGenerator })
-	}
-	v.Unknown = append(v.Unknown, unknown...)
 	if len(v.Findings) == 0 && !series.IsKnown(e.Throughput) {
 		return nil // of a run that did nothing, nothing was limited
 	}
@@ -186,7 +182,7 @@ func machineEvidence(h *record.History, one *record.Host) analysis.MachineEviden
 	return m
 }
 
-func serverEvidence(h *record.History, s *record.Server, threads float64) analysis.ServerEvidence {
+func serverEvidence(h *record.History, s *record.Server, threads float64, stops []standstill) analysis.ServerEvidence {
 	tally := func(m *measure.Measure) series.Tally {
 		return h.Samples.Tally(record.ServerMeasure{Target: s.Target, Measure: m})
 	}
@@ -207,24 +203,28 @@ func serverEvidence(h *record.History, s *record.Server, threads float64) analys
 	}
 	for _, m := range engine.SessionMeasures() {
 		t := tally(m)
-		if v := t.Mean(); series.IsKnown(v) {
-			if out.Sessions == nil {
-				out.Sessions, out.Held = map[string]float64{}, map[string]float64{}
-			}
-			class := engine.SessionClass(m)
-			out.Samples = max(out.Samples, t.Whole())
-			if slices.Contains(ofWriters, m) {
-				held := v * heldBack(h, s.Target, m)
-				out.Sessions[flowControlled] += held
-				v -= held
-			}
-			out.Sessions[class] += v
-			for name, share := range s.ShareBy(m, engine.SessionEvent) {
-				out.States = append(out.States, analysis.StateEvidence{Class: class, Name: name, Sessions: v * share})
-			}
-			if series.IsKnown(threads) {
-				out.Held[class] = t.Share(math.Max(1, threads/4))
-			}
+		v := meanSessions(h, s.Target, m)
+		if !series.IsKnown(v) {
+			continue
+		}
+		if out.Sessions == nil {
+			out.Sessions, out.HeldBack, out.Stopped = map[string]float64{}, map[string]float64{}, map[string]analysis.Standstill{}
+		}
+		class := engine.SessionClass(m)
+		out.Samples = max(out.Samples, t.Whole())
+		stop, excess := stoppedBy(h, s.Target, m, threads, stops)
+		if out.Stopped[class] = stop; v > 0 {
+			v = max(0, v-excess)
+		}
+		if slices.Contains(ofWriters, m) {
+			held := v * heldBack(h, s.Target, m)
+			out.Sessions[flowControlled] += held
+			out.HeldBack[class] = held
+			v -= held
+		}
+		out.Sessions[class] += v
+		for name, share := range s.ShareBy(m, engine.SessionEvent) {
+			out.States = append(out.States, analysis.StateEvidence{Class: class, Name: name, Sessions: v * share})
 		}
 	}
 	return out
@@ -311,26 +311,6 @@ func slowdown(h *record.History, target string, m *measure.Measure, high, thread
 	}
 	return out
 }
-
-// LimitText names the first finding for a table.
-func LimitText(v *analysis.Verdict) string {
-	switch {
-	case v == nil:
-		return ""
-	case v.MostlyUnknown():
-		return NotKnown
-	case len(v.Findings) > 0:
-		return string(v.Findings[0].Limit)
-	case v.Unlimited != "":
-		return NoLimit
-	}
-	return NotKnown
-}
-
-const (
-	NotKnown = "not known"
-	NoLimit  = "no limit"
-)
 
 // MadeRate reports whether the run made a rate of transactions, see [analysis.MadeRate].
 func (r *Row) MadeRate(rate float64) (made, sure bool) {

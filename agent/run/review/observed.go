@@ -40,7 +40,7 @@ func observed(h *record.History, r *Row, others []rundir.Meta) []string {
 		lines = append(lines, line)
 	}
 	lines = append(lines, observations(r.Servers)...)
-	if len(r.Servers) == 0 && h.Snapshot.Meta.Servers.Notice() == "" { // which is shown with what can be trusted
+	if len(r.Servers) == 0 && r.Limits == nil && h.Snapshot.Meta.Servers.Notice() == "" { // else it is said elsewhere
 		lines = append(lines, "no server was sampled during this run")
 	}
 	return lines

@@ -111,7 +111,9 @@ func NewRow(s *ingest.Snapshot) Row {
 			r.DurationSeconds = sum.ElapsedSeconds.Value
 		}
 		r.setValues(sum.Report())
-		r.FromIntervals = sum.FromIntervals
+		if r.FromIntervals = sum.FromIntervals; missesErrors(s) && r.Values.Of(tool.Errors).Value == 0 {
+			r.Values.Set(tool.Errors, series.Optional[float64]{})
+		}
 	case s.Interval != nil:
 		r.setValues(s.Interval)
 		r.Values.Set(tool.Errors, s.ErrorTotal())

@@ -91,7 +91,7 @@ func NewRun(h *record.History, others ...rundir.Meta) Run {
 	r := Run{
 		Row: NewObservedRow(h),
 		Details: Details{
-			Failure: failure(&h.Snapshot), Command: m.Command, Operations: operations(h.Snapshot.Summary),
+			Failure: failure(&h.Snapshot), Command: m.Command, Operations: operations(&h.Snapshot),
 			Generators: generators(m), Distributions: distributions(h.Snapshot.Summary), Messages: h.Snapshot.Messages, MessageCount: h.Snapshot.MessageCount,
 			Settings: SettingsByCluster(h.Settings), SettingChanges: SettingChanges(h.Settings, h.Zero), SettingsUnknown: unknownSettings(h),
 		},
@@ -118,8 +118,8 @@ func failure(s *ingest.Snapshot) []Fact {
 	}
 	var facts []Fact
 	add := func(name, value string) {
-		if value = table.Clip(value, longestMessage); value != "" && !slices.ContainsFunc(facts, func(f Fact) bool { return strings.Contains(f.Value, value) }) {
-			facts = append(facts, Fact{name, value})
+		if value = table.Plain(value); value != "" && (len(facts) == 0 || !strings.Contains(table.Plain(m.Reason), value)) {
+			facts = append(facts, Fact{name, table.Clip(value, longestMessage)})
 		}
 	}
 	add("reason", m.Reason)
@@ -146,7 +146,8 @@ func parameters(r *Row, m *rundir.Meta) []Fact {
 
 // operations puts the summary's values of one operation together, transactions
 // first.
-func operations(s *ingest.Summary) []Operation {
+func operations(snapshot *ingest.Snapshot) []Operation {
+	s := snapshot.Summary
 	if s == nil {
 		return nil
 	}
@@ -164,6 +165,9 @@ func operations(s *ingest.Summary) []Operation {
 		of(v.Operation).Rate = series.Some(v.PerSecond)
 	}
 	for _, v := range s.Counts {
+		if v.Operation == tool.ErrorCount && v.N == 0 && missesErrors(snapshot) {
+			continue
+		}
 		of(v.Operation).Count = series.Some(float64(v.N))
 	}
 	for _, v := range s.Latencies {
@@ -173,6 +177,12 @@ func operations(s *ingest.Summary) []Operation {
 		all = all[1:]
 	}
 	return all
+}
+
+// missesErrors reports whether a count of 0 errors leaves out what ended the run: it is in no
+// interval, and there is no summary.
+func missesErrors(s *ingest.Snapshot) bool {
+	return s.Summary.FromIntervals && s.MessageCount > 0
 }
 
 // OperationTable returns a line for each operation.

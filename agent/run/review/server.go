@@ -158,7 +158,11 @@ func newServer(h *record.History, s *record.Server) Server {
 // summarize returns one number for a measure: means and increases over the rows
 // in which the tool ran; the largest and the last value also from the drain.
 func summarize(m *measure.Measure, h *record.History, s *record.Server) Value {
-	return sumUp(m, h.Samples.Tally(record.ServerMeasure{Target: s.Target, Measure: m}), s)
+	v := sumUp(m, h.Samples.Tally(record.ServerMeasure{Target: s.Target, Measure: m}), s)
+	if isSessions(m) && series.IsKnown(v.Value) {
+		v.Value = meanSessions(h, s.Target, m)
+	}
+	return v
 }
 
 // sumUp returns no value for a server or machine that was sampled too little, unless the value hardly

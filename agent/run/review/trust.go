@@ -84,11 +84,7 @@ func (j *judge) outcome() {
 	case m.Outcome == "":
 		j.add(Warning, "the run has not ended: these are its numbers so far")
 	case m.Outcome != rundir.Succeeded:
-		text := "the run " + j.row.Outcome()
-		if m.Reason != "" {
-			text += ": " + table.Clip(m.Reason, longestMessage)
-		}
-		j.add(Warning, "%s", text)
+		j.add(Warning, "the run %s", j.row.Outcome())
 	}
 	if j.row.FromIntervals {
 		j.add(Warning, "the tool printed no summary: rates and counts are computed from its intervals, and the latency of the whole run is unknown")
@@ -133,7 +129,11 @@ func (j *judge) errors() {
 		j.add(Warning, "%s", table.Plural(int(s.Reconnects), "reconnect"))
 	}
 	if s.MessageCount > 0 {
-		j.add(Warning, "the tool printed %s, first: %s", table.Plural(int(s.MessageCount), "error message"), table.Clip(s.Messages[0], longestMessage))
+		text := "the tool printed " + table.Plural(int(s.MessageCount), "error message")
+		if len(failure(s)) == 0 { // which has a message
+			text += ", first: " + table.Clip(s.Messages[0], longestMessage)
+		}
+		j.add(Warning, "%s", text)
 	}
 	if n := s.ErrorTotal(); n.Known && n.Value == 0 && s.Reconnects == 0 && s.MessageCount == 0 && len(j.h.Damage.Problems) == 0 {
 		j.add(Good, "no errors")

@@ -118,7 +118,7 @@ func (r *Report) Document() document.Document {
 // sections are what is shown of a run. Empty ones are left out.
 func (r *Report) sections() []document.Section {
 	var d document.Document
-	d.Add("result", "Result", failureBlock(r.Failure), figuresBlock(&r.Row))
+	d.Add("result", "Result", figuresBlock(&r.Run), failureBlock(r.Failure))
 	d.Add("limits", "What limited this run", document.Lines(limitLines(r.Limits)...))
 	d.Add("observed", "What was observed", document.List(r.Observed...))
 	d.Add("trust", "How far to trust this", document.Lines(trustLines(r.Trust)...))
@@ -153,7 +153,8 @@ func failureBlock(facts []review.Fact) document.Block {
 }
 
 // figuresBlock has the numbers that readers look for first.
-func figuresBlock(r *review.Row) document.Block {
+func figuresBlock(run *review.Run) document.Block {
+	r := &run.Row
 	b := document.Block{Large: true}
 	if r.Threads > 0 {
 		b.Facts = append(b.Facts, document.Term{Name: "threads", Value: strconv.Itoa(r.Threads)})
@@ -162,6 +163,9 @@ func figuresBlock(r *review.Row) document.Block {
 		if v := m.Value(r); series.IsKnown(v) {
 			b.Facts = append(b.Facts, document.Term{Name: m.Head(), Value: m.Unit.Format(v)})
 		}
+	}
+	if run.MessageCount > 0 {
+		b.Facts = append(b.Facts, document.Term{Name: "error messages", Value: table.Count.Format(float64(run.MessageCount))})
 	}
 	return b
 }
@@ -174,28 +178,32 @@ func limitLines(v *analysis.Verdict) []document.Sentence {
 	var lines []document.Sentence
 	add := func(strong, rest string) { lines = append(lines, document.Sentence{Strong: strong, Rest: rest + "."}) }
 	if u := v.Unexplained; u != nil {
-		add(review.NotKnown, fmt.Sprintf(" for %s of the clients' time: %s", analysis.Percent(u.Share), u.Evidence))
+		add(string(analysis.Unknown), fmt.Sprintf(" for %s of the clients' time: %s", analysis.Percent(u.Share), u.Evidence))
 	}
-	for _, f := range v.Findings {
-		text := ": " + f.Evidence
-		if f.Seconds > 0 {
-			text += fmt.Sprintf(", for %.0f s", f.Seconds)
-		}
-		add(string(f.Limit), text+". To test it: "+f.Test)
+	for i := range v.Findings {
+		f := &v.Findings[i]
+		add(f.Title(), ": "+f.Evidence+". To test it: "+f.Test)
 	}
 	switch {
 	case v.Unlimited != "":
-		add(review.NoLimit, ": "+v.Unlimited)
-	case len(v.Findings) == 0 && v.Unexplained == nil:
-		add(review.NotKnown, ": nothing that was observed explains it")
+		add(string(analysis.Unlimited), ": "+v.Unlimited)
+	case len(v.Findings) == 0 && v.Unexplained == nil && len(v.Missing) == 0:
+		add(string(analysis.Unknown), ": nothing that was observed explains it")
 	case v.Unexplained != nil && !v.MostlyUnknown(): // after what explains more
 		lines = append(lines[1:], lines[0])
+	}
+	if len(v.Findings) > 1 {
+		lines = append(lines, document.Sentence{Rest: "Shares are of the clients' time, and may overlap."})
 	}
 	for _, b := range v.Behind {
 		add("replication lag", ": "+b)
 	}
-	for _, u := range v.Unknown {
-		add(review.NotKnown, ": "+u)
+	for _, m := range v.Missing {
+		text := ": " + m.What
+		if m.Remedy != "" {
+			text += "; " + m.Remedy
+		}
+		add(string(analysis.Unknown), text)
 	}
 	return lines
 }

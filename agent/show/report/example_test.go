@@ -31,9 +31,8 @@ func ExampleCompare() {
 	// Ratios and differences are to via=direct
 	//
 	// Summary
-	// via=proxy against via=direct: tps -20 %, proven in 2 of 2 combinations.
+	// From via=direct to via=proxy: tps -20 %, proven in 2 of 2 combinations.
 	// What limited them is not known.
-	// What paid for it is not known: neither lag nor CPU was recorded on both sides.
 	//
 	// Measures
 	// threads  measure                 via=direct                  via=proxy  ratio  difference

@@ -11,8 +11,8 @@ import (
 	"github.com/benchwatch/benchwatch/internal/recorded"
 )
 
-// TestFailureComesFirst: reason, exit status and the last error message stand before
-// the numbers and the charts.
+// TestFailureComesFirst: reason, exit status and the last error message stand before what follows from
+// them. No errors are counted beside messages, no message is repeated, and what is not known is said once.
 func TestFailureComesFirst(t *testing.T) {
 	dir := recorded.Sysbench(t, []float64{100, 100, 100})
 	out, err := os.OpenFile(dir.Path(rundir.StdoutFile), os.O_APPEND|os.O_WRONLY, 0)
@@ -42,6 +42,14 @@ func TestFailureComesFirst(t *testing.T) {
 				t.Errorf("%s: %q is missing or out of place", format, want)
 			}
 			at = next
+		}
+		for _, wrong := range []string{"errors 0", "errors: 0", "| error |", "nothing that was observed", "the run failed:", "no server was sampled during", "first: FATAL"} {
+			if strings.Contains(all, wrong) {
+				t.Errorf("%s: %q", format, wrong)
+			}
+		}
+		if strings.Count(all, "no server was sampled") != 1 || !strings.Contains(strings.ReplaceAll(all, "**", ""), "error messages") {
+			t.Errorf("%s: %s", format, all)
 		}
 		for _, later := range []string{"How far to trust this", "Throughput", "| operation"} {
 			if i := strings.Index(all, later); i >= 0 && i < at {

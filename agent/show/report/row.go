@@ -166,7 +166,7 @@ func WriteOutcome(w io.Writer, h *record.History, t terminal.Terminal) error {
 	// What to configure for what is not known is in the report.
 	if v := r.Limits; v != nil && (len(v.Findings) > 0 || v.Unlimited != "" || v.Unexplained != nil) {
 		known := *v
-		known.Unknown = nil
+		known.Missing = nil
 		part("what limited this run", limitLines(&known)...)
 	}
 	part("how far to trust this", trustLines(review.Trust(h, &r))...)

@@ -56,8 +56,8 @@ func TestSummary(t *testing.T) {
 	for form, said := range map[string]string{"text": plain, "markdown": markdown.String(), "html": text(root), "json": string(data)} {
 		at := 0
 		for _, want := range []string{
-			"loose against strict: ", "p95 -45 % (48 → 27 ms), not proven, one run",
-			"What limited them: strict by flow control (41 % of the clients' time), loose by synchronous replication (52 %", "flow control 41 → 5 %",
+			"From strict to loose: ", "p95 -45 % (48 → 27 ms), not proven; no errors; one run each: repeat them",
+			"What limited them, in shares of the clients' time that may overlap: strict by flow control (41 %), loose by synchronous replication (52 %)", "flow control 41 → 5 %",
 			"loose pays with ", "lag 0.08 → 9.9 s", "drain 0 → 3.4 s",
 		} {
 			i := strings.Index(said[at:], want)
@@ -75,9 +75,35 @@ func TestSummary(t *testing.T) {
 		t.Errorf("a drain that was 0 has no difference:\n%s", plain)
 	}
 	for _, other := range compare.Compare([]compare.Group{loose, strict}, nil).Summary {
-		if strings.HasPrefix(other, "strict") && strings.Contains(other, "drain") && !strings.Contains(other, "in return") && !strings.Contains(other, "saves") {
+		if strings.Contains(other, "drain") && !strings.Contains(other, "in return") && !strings.Contains(other, "saves") {
 			t.Errorf("the other way round: %s", other)
 		}
+	}
+}
+
+// TestLimitsThatVanish guards that a limit of one side is named, and that an unknown price is only
+// named where something was bought.
+func TestLimitsThatVanish(t *testing.T) {
+	before, after := galeraRuns("a", analysis.LimitNeighbours, 0.44, [5]float64{100, 10, 0, 0, 0}), galeraRuns("b", analysis.LimitCommit, 0.72, [5]float64{50, 20, 0, 0, 0})
+	locks := analysis.LimitFinding{Limit: analysis.LimitRowLocks, Share: 0.37}
+	before.Runs[0].Limits.Findings = append(before.Runs[0].Limits.Findings, locks)
+	for _, g := range []compare.Group{before, after} {
+		g.Runs[0].Servers = g.Runs[0].Servers[:0]
+	}
+	after.Runs[0].Values.Set(tool.Errors, series.Some(3.0))
+	c := compare.Compare([]compare.Group{before, after}, nil)
+	all := strings.Join(c.Summary, "\n")
+	for _, want := range []string{"a by other programs on the machine (44 %), b by commits (72 %)", "row locks 37 % → below 15 %", "errors 0 → 3; one run each: repeat them"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("%q is missing in %q", want, c.Summary)
+		}
+	}
+	if strings.Contains(all, "paid") || len(c.Summary) != 2 {
+		t.Errorf("%q: nothing was bought", c.Summary)
+	}
+	back := compare.Compare([]compare.Group{after, before}, nil)
+	if last := back.Summary[len(back.Summary)-1]; !strings.Contains(last, "What paid for it is not known") || strings.Contains(last, "lag") {
+		t.Errorf("%q", back.Summary)
 	}
 }
 
@@ -107,7 +133,7 @@ func TestSummaryOfRepeats(t *testing.T) {
 		return galeraRuns(name, analysis.LimitServerCPU, 0.5, runs...)
 	}
 	for want, after := range map[string][]float64{
-		"tps -45 % (1000 → 550 /s) and p95 +82 % (10 → 18 ms), proven (p=0.029).": {549, 550, 550, 551},
+		"tps -45 % (1000 → 550 /s) and p95 +82 % (10 → 18 ms), proven (p=0.029); no errors.": {549, 550, 550, 551},
 		"tps -44 %": {1200, 300, 320, 800},
 	} {
 		c := compare.Compare([]compare.Group{group("a", 999, 1000, 1000, 1001), group("b", after...)}, nil)

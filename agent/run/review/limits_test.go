@@ -1,0 +1,173 @@
+package review
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/base/analysis"
+	"github.com/benchwatch/benchwatch/agent/model/engine"
+	"github.com/benchwatch/benchwatch/agent/run/record"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+	"github.com/benchwatch/benchwatch/internal/recorded"
+)
+
+// second is what the tool and the one server of a run report of a second.
+type second struct {
+	tps    float64
+	server map[string]float64
+}
+
+// observedRun is a run of sysbench by 16 threads whose seconds are given, and whose slowest transaction
+// took slowest seconds.
+func observedRun(t *testing.T, slowest float64, seconds []second) *record.History {
+	t.Helper()
+	dir := recorded.Sysbench(t, make([]float64, len(seconds)))
+	var out, status strings.Builder
+	out.WriteString("sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)\n\nRunning the test with following options:\nNumber of threads: 16\nReport intermediate results every 1 second(s)\n\nThreads started!\n\n")
+	total := 0.0
+	for i, s := range seconds {
+		total += s.tps
+		fmt.Fprintf(&out, "[ %ds ] thds: 16 tps: %.2f qps: %.2f (r/w/o: 0.00/%.2f/0.00) lat (ms,95%%): 5.00 err/s: 0.00 reconn/s: 0.00\n", i+1, s.tps, s.tps, s.tps)
+		names := []string{}
+		for name := range s.server {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		columns, err := json.Marshal(names)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := recorded.Start.Add(time.Duration(i) * time.Second)
+		fmt.Fprintf(&status, `{"target":"n1","engine":"mysql","interval":1,"columns":%s}`+"\n"+`["n1",%d,0,0,0,""`, columns, at.Unix())
+		for _, name := range names {
+			fmt.Fprintf(&status, ",%v", s.server[name])
+		}
+		status.WriteString("]\n")
+	}
+	n := float64(len(seconds))
+	fmt.Fprintf(&out, "SQL statistics:\n    queries performed:\n        read:                            0\n        write:                           %.0f\n        other:                           0\n        total:                           %.0f\n    transactions:                        %.0f   (%.2f per sec.)\n    queries:                             %.0f   (%.2f per sec.)\n    ignored errors:                      0      (0.00 per sec.)\n    reconnects:                          0      (0.00 per sec.)\n\n", total, total, total, total/n, total, total/n)
+	fmt.Fprintf(&out, "General statistics:\n    total time:                          %.4fs\n    total number of events:              %.0f\n\nLatency (ms):\n         min:                                    0.50\n         avg:                                    3.00\n         max:                                    %.2f\n         95th percentile:                        5.00\n         sum:                                3.00\n\n", n, total, slowest*1000)
+	for name, text := range map[string]string{rundir.StdoutFile: out.String(), rundir.StatusFile: status.String()} {
+		if err := os.WriteFile(dir.Path(name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return recorded.Read(t, dir)
+}
+
+// sessions returns what a server reports with sessions in some classes.
+func sessions(more map[string]float64, classes map[string]float64) map[string]float64 {
+	all := map[string]float64{"db_connections": 9, `db_active_sessions{class="running",event="running"}`: 0}
+	maps.Copy(all, more)
+	for class, n := range classes {
+		all[fmt.Sprintf(`db_active_sessions{class=%q,event="e"}`, class)] = n
+	}
+	return all
+}
+
+func finding(v *analysis.Verdict, limit analysis.Limit) *analysis.LimitFinding {
+	i := slices.IndexFunc(v.Findings, func(f analysis.LimitFinding) bool { return f.Limit == limit })
+	if i < 0 {
+		return nil
+	}
+	return &v.Findings[i]
+}
+
+// TestLockOfSomeSeconds has a backup that locks all writes from 7.2 to 15.2 s of 24: its class of
+// sessions has no value before, nine samples are in it, and the tool stands still for eight seconds.
+func TestLockOfSomeSeconds(t *testing.T) {
+	all := make([]second, 24)
+	for i := range all {
+		switch {
+		case i < 7:
+			all[i] = second{1000, sessions(nil, map[string]float64{"running": 8})}
+		case i < 16:
+			all[i] = second{0, sessions(nil, map[string]float64{"running": 0, "lock": 16})}
+		default:
+			all[i] = second{1000, sessions(nil, map[string]float64{"running": 8, "lock": 0})}
+		}
+	}
+	all[7].tps, all[15].tps = 300, 700 // in part
+	h := observedRun(t, 8, all)
+	r := NewRun(h)
+	f := finding(r.Limits, analysis.LimitLocks)
+	if f == nil || f.Seconds != 8 || math.Abs(f.Share-8.0/24) > 0.01 || !strings.HasPrefix(f.Evidence, "no transaction ended for 8 of 24 s, from second") {
+		t.Errorf("%+v", f)
+	}
+	if v := r.Servers[0].Value(engine.LockSessions); math.Abs(v-9*16.0/24) > 0.01 {
+		t.Errorf("%v sessions on average, want 6: a class that nothing was in yet is 0", v)
+	}
+}
+
+// TestShortWaitsAreNoStandstill guards that all clients may wait at each sample, though the tool works.
+func TestShortWaitsAreNoStandstill(t *testing.T) {
+	all := make([]second, 24)
+	for i := range all {
+		all[i] = second{1000, sessions(nil, map[string]float64{"row_lock": 16})}
+	}
+	all[10].tps = 0 // one second is no reason for the others
+	r := NewRun(observedRun(t, 1, all))
+	if f := finding(r.Limits, analysis.LimitRowLocks); f == nil || f.Share < 0.9 || f.Seconds > 3 || strings.HasPrefix(f.Evidence, "no transaction ended") {
+		t.Errorf("%+v", f)
+	}
+}
+
+// TestLockIsNoCheckpoint guards that the seconds of a lock do not count for a redo log that is nearly
+// full at the same time.
+func TestLockIsNoCheckpoint(t *testing.T) {
+	for _, c := range []struct {
+		class string
+		want  bool
+	}{{"lock", false}, {"running", true}} {
+		all := make([]second, 24)
+		for i := range all {
+			age := map[string]float64{"mysql_innodb_checkpoint_age_bytes": 10, "mysql_innodb_checkpoint_age_limit_bytes": 100}
+			all[i] = second{1000, sessions(age, map[string]float64{c.class: 0})}
+			if i >= 6 && i < 18 {
+				age["mysql_innodb_checkpoint_age_bytes"] = 95
+				all[i] = second{0, sessions(age, map[string]float64{c.class: 16})}
+			}
+		}
+		r := NewRun(observedRun(t, 12, all))
+		if found := finding(r.Limits, analysis.LimitCheckpoint) != nil; found != c.want {
+			t.Errorf("%s: checkpoints found: %v: %+v", c.class, found, r.Limits.Findings)
+		}
+	}
+}
+
+// TestBurstIsNoOtherLoad guards that statements which the ends of the sampled span may add are the
+// tool's: a run whose first second has most of them.
+func TestBurstIsNoOtherLoad(t *testing.T) {
+	for _, c := range []struct {
+		first float64 // transactions of the first second
+		rest  float64
+		want  bool
+	}{{9000, 10, false}, {100, 100, true}} {
+		total := 0.0
+		all := make([]second, 15)
+		for i := range all {
+			all[i].tps = c.rest
+			if i == 0 {
+				all[i].tps = c.first
+			}
+			all[i].server = map[string]float64{"db_connections": 9, "db_queries_total": total}
+			if total += all[i].tps; c.want {
+				total += 1000
+			} else if i == 0 {
+				total += 3000 // sent before the first sample was taken
+			}
+		}
+		h := observedRun(t, 1, all)
+		r := NewObservedRow(h)
+		if line, share := foreignStatements(h, &r); (line != "") != c.want || c.want && share < 0.8 {
+			t.Errorf("first second %v: %q, %v", c.first, line, share)
+		}
+	}
+}
