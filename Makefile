@@ -31,7 +31,7 @@ unit: ## Go tests that need no installation; nothing is installed
 	$(GO) test ./...
 
 .PHONY: race
-race: ## those of the agent under the race detector
+race: ## run the agent's tests under the race detector
 	$(GO) test -race -timeout 40m ./agent/... ./internal/...
 
 .PHONY: lint
@@ -106,7 +106,7 @@ aa: ## compare 100 real runs with themselves: AA_LOGS is a folder of logs of sys
 	BENCHWATCH_AA_LOGS="$(abspath $(AA_LOGS))" $(GO) test -count 1 -v -run '^TestSplitsOfRealRuns$$' ./agent/many/compare
 
 .PHONY: simulations
-simulations: ## compare simulated runs: how often a difference is found, and one that is none called so
+simulations: ## compare simulated runs: count detected differences and false alarms
 	BENCHWATCH_SIMULATIONS=$(or $(SIMULATIONS),1000) $(GO) test -count 1 -v -timeout 2h -run 'SameProcess|RegressionsOf|TailsOf|RatioBounds|Apart' ./agent/base/analysis ./agent/many/compare
 
 .PHONY: bench

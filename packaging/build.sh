@@ -3,7 +3,7 @@
 # and macOS, a list of each binary's parts (CycloneDX), and SHA256SUMS. The same commit
 # gives the same bytes.
 #   build.sh [FOLDER]
-# LDFLAGS are those of the Makefile. PLATFORMS limits what is built.
+# LDFLAGS come from the Makefile. PLATFORMS limits what is built.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

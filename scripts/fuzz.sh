@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs every fuzz test for a while: go test takes one package and one target at a time.
-# After a failure it goes on, and at the end prints the commands that repeat what failed.
+# It continues after a failure, and prints the commands that repeat failures at the end.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -1,7 +1,7 @@
 #!/bin/sh
 # gate.sh COMMAND…: runs a benchmark REPEAT times for the version under test, compares the
 # runs with the newest ones of before, and exits with 3 if a limit is broken. Writes gate.md and
-# junit.xml; those of an earlier job are removed first.
+# junit.xml; files of an earlier job are removed first.
 #
 #   VERSION  of the database or application under test
 #   REPEAT   number of runs (4, with fewer no difference can be distinguished from noise)
