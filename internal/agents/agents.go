@@ -14,21 +14,22 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// Agent is a `benchwatch agent` that can be started again.
+// Agent is a `benchwatch agent` that can be restarted.
 type Agent struct {
 	*Process
 	Binary  string
-	Config  string // its file
+	Config  string // its configuration file
 	DataDir string
 	Address string
 	// Env is added to the environment of the agent and of its runs.
 	Env []string
-	// Within starts the agent: a program with arguments that executes what follows.
+	// Within is a command that starts the agent: a program with arguments, followed by the agent's
+	// command line.
 	Within []string
 }
 
-// New returns an agent with a new data directory, which is not started. more is added
-// to its configuration.
+// New returns an agent with a new data directory, without starting it. more is added to its
+// configuration.
 func New(t testing.TB, binary, more string) *Agent {
 	t.Helper()
 	dir := t.TempDir()
@@ -46,7 +47,7 @@ func (a *Agent) Configure(t testing.TB, more string) {
 	}
 }
 
-// Again starts the agent, also after Kill, and waits until it is ready.
+// Again starts the agent, even after Kill, and waits until it is ready.
 func (a *Agent) Again(t testing.TB) {
 	t.Helper()
 	a.Launch(t)
@@ -71,8 +72,7 @@ func (a *Agent) Ready(t testing.TB) {
 	})
 }
 
-// Command returns a `benchwatch run` with flags of a command, on the agent's data
-// directory.
+// Command returns a `benchwatch run` of command with these flags, in the agent's data directory.
 func (a *Agent) Command(flags []string, command ...string) *exec.Cmd {
 	args := slices.Concat([]string{"run", "--config.file=" + a.Config}, flags, []string{"--"}, command)
 	cmd := exec.Command(a.Binary, args...)
@@ -92,8 +92,8 @@ func (a *Agent) Run(t testing.TB, id string, command ...string) *Process {
 	return p
 }
 
-// EndTool kills the tool of a run that has not ended: it outlives a killed wrapper, but
-// must not disturb the next test.
+// EndTool kills the tool of a run that has not ended. The tool outlives a killed wrapper, but must
+// not disturb the next test.
 func (a *Agent) EndTool(id string) {
 	if meta, err := rundir.At(a.DataDir, id).Load(); err == nil && !meta.Ended() && meta.PID > 0 {
 		_ = syscall.Kill(meta.PID, syscall.SIGKILL)

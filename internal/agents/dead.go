@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Dead returns addresses at which no database answers, in turn: one that refuses
-// connections, one that accepts them and never answers, and a web server.
+// Dead returns n addresses without a database, in turn: one that refuses connections, one that
+// accepts them and never answers, and a web server.
 func Dead(t testing.TB, n int) (addresses []string) {
 	t.Helper()
 	web := httptest.NewServer(http.NotFoundHandler())

@@ -59,8 +59,7 @@ func Parse(text string) (Exposition, error) {
 	return parser.TextToMetricFamilies(strings.NewReader(text))
 }
 
-// Series returns the series of a family that have the given labels, as name,
-// value, name, value …
+// Series returns the series of a family with these labels, given as name, value, name, value …
 func (e Exposition) Series(name string, labels ...string) []*dto.Metric {
 	var found []*dto.Metric
 	for _, m := range e[name].GetMetric() {
@@ -79,7 +78,7 @@ func (e Exposition) Series(name string, labels ...string) []*dto.Metric {
 	return found
 }
 
-// Value returns the value of the only such series.
+// Value returns the value of the only series with these labels.
 func (e Exposition) Value(name string, labels ...string) (float64, error) {
 	found := e.Series(name, labels...)
 	if len(found) != 1 {

@@ -1,5 +1,5 @@
-// Package agents runs the built binary for tests from outside: agents that are killed
-// and started again, runs, and what they expose.
+// Package agents runs the built binary for tests from outside: agents that are killed and
+// restarted, runs, and the metrics that they expose.
 package agents
 
 import (
@@ -59,7 +59,7 @@ func Wait(t testing.TB, limit time.Duration, what string, check func() error) {
 	}
 }
 
-// maxShown is how much of the output of a process a failed test shows, in bytes.
+// maxShown is the number of bytes of a process's output that a failed test shows.
 const maxShown = 8 << 10
 
 // Process is a program that a test started. It ends with the test at the latest.
@@ -77,7 +77,7 @@ func Start(t testing.TB, name string, args ...string) *Process {
 	return StartCommand(t, exec.Command(name, args...))
 }
 
-// StartCommand starts a command. An output that it does not have goes into a file.
+// StartCommand starts a command. Output without a destination goes to a file.
 func StartCommand(t testing.TB, cmd *exec.Cmd) *Process {
 	t.Helper()
 	log, err := os.CreateTemp(t.TempDir(), filepath.Base(cmd.Path)+"-*.log")
@@ -136,7 +136,7 @@ func (p *Process) Status(t testing.TB, limit time.Duration) int {
 	}
 }
 
-// Output returns what the process has printed into its log.
+// Output returns the content of the process's log.
 func (p *Process) Output(t testing.TB) string {
 	t.Helper()
 	data, err := os.ReadFile(p.Log)

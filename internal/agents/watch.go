@@ -14,7 +14,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// Watch scrapes an agent all the time and notes what must not happen.
+// Watch scrapes an agent continuously and records violations of the invariants.
 type Watch struct {
 	agent  *Agent
 	paced  []string
@@ -22,25 +22,25 @@ type Watch struct {
 	done   sync.WaitGroup
 
 	mu      sync.Mutex
-	epoch   int // of the disturbances: even if there is none now
+	epoch   int // number of disturbances so far, even if none is in progress
 	since   time.Time
 	waits   []waited
 	sampled map[string]time.Time // targets
-	last    map[string]float64   // counters of runs
+	last    map[string]float64   // of runs
 	process map[string]float64   // other counters, of this process of the agent
 	faults  map[string][]string
 	stats   WatchStats
 }
 
-// WatchStats are what a Watch has seen.
+// WatchStats are the results of a Watch.
 type WatchStats struct {
 	Scrapes, Timed int
-	Slowest        time.Duration // of those that were timed
+	Slowest        time.Duration // of the timed scrapes
 	OldestSample   time.Duration // of the paced targets
 }
 
-// waited is for how long, until a moment, threads of the agent and of this process had
-// waited for a CPU that others used.
+// waited is how long, up to a time, threads of the agent and of this process had waited for a CPU
+// that others used.
 type waited struct {
 	at  time.Time
 	sum time.Duration
@@ -49,7 +49,7 @@ type waited struct {
 // MaxScrape is how long a scrape may take.
 const MaxScrape = 100 * time.Millisecond
 
-// The kinds of faults that a Watch notes.
+// The kinds of faults that a Watch records.
 const (
 	FallenCounter = "fallen counter"
 	SlowScrape    = "slow scrape"
@@ -57,8 +57,8 @@ const (
 	OldSample     = "old sample"
 )
 
-// NewWatch scrapes the agent at that interval until the test ends or Stop. The targets
-// named by paced answer, and so must have a new sample each second.
+// NewWatch scrapes the agent at this interval until the test ends or Stop. The targets in paced
+// answer, so they must have a new sample each second.
 func NewWatch(t testing.TB, a *Agent, every time.Duration, paced ...string) *Watch {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &Watch{agent: a, paced: paced, cancel: cancel, since: time.Now(), sampled: map[string]time.Time{}, last: map[string]float64{}, process: map[string]float64{}, faults: map[string][]string{}}
@@ -84,8 +84,8 @@ func (w *Watch) Stop() {
 	w.done.Wait()
 }
 
-// Disturb does something to the agent that keeps it from answering. With restarted,
-// another process answers afterwards, whose own counters restart.
+// Disturb calls f, which keeps the agent from answering. With restarted, another process answers
+// afterwards, whose own counters start again.
 func (w *Watch) Disturb(restarted bool, f func()) {
 	step := func(f func()) {
 		w.mu.Lock()
@@ -104,7 +104,7 @@ func (w *Watch) Disturb(restarted bool, f func()) {
 	})
 }
 
-// Faults returns those of a kind, and how many there were.
+// Faults returns the faults of a kind; their list may be shortened.
 func (w *Watch) Faults(kind string) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -122,8 +122,8 @@ func (w *Watch) fault(kind, format string, args ...any) {
 	w.faults[kind] = append(w.faults[kind], time.Now().Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
 }
 
-// waiting returns for how long the agent and this process have waited for a CPU. A machine
-// that has no time for them answers late, whatever the agent does.
+// waiting returns how long the agent and this process have waited for a CPU. On a machine without
+// time for them answers are late, whatever the agent does.
 func (w *Watch) waiting() waited {
 	now := waited{at: time.Now()}
 	for _, pid := range []int{os.Getpid(), w.agent.Cmd.Process.Pid} {
@@ -140,7 +140,7 @@ func (w *Watch) waiting() waited {
 	return now
 }
 
-// stalled returns for how long CPUs were waited for since then. mu is held.
+// stalled returns how long CPUs were awaited since then. The caller holds mu.
 func (w *Watch) stalled(since time.Time) time.Duration {
 	if len(w.waits) == 0 {
 		return 0
@@ -154,8 +154,8 @@ func (w *Watch) stalled(since time.Time) time.Duration {
 	return last.sum - w.waits[0].sum
 }
 
-// Starved returns for how long the agent and this process waited for a CPU while f did
-// something, which may end the agent.
+// Starved returns how long the agent and this process waited for a CPU while f ran. f may end the
+// agent.
 func (w *Watch) Starved(f func()) time.Duration {
 	first := w.waiting().sum
 	most := first
@@ -213,7 +213,7 @@ func (w *Watch) scrape() {
 	w.count(families, calm)
 }
 
-// count compares the counters with those before. mu is held.
+// count compares the counters with the previous ones. The caller holds mu.
 func (w *Watch) count(families Exposition, calm bool) {
 	for name, family := range families {
 		if family.GetType() != dto.MetricType_COUNTER {
@@ -225,9 +225,9 @@ func (w *Watch) count(families Exposition, calm bool) {
 			switch {
 			case labels["run"] != "" && name != "benchwatch_run_record_failures_total":
 				seen = w.last
-			case labels["target"] != "": // a server's own, which restart when it is restarted
+			case labels["target"] != "": // a server's own counters, which restart with the server
 				continue
-			case !calm: // of which process is not known
+			case !calm: // from an unknown process
 				continue
 			}
 			v := m.GetCounter().GetValue()
@@ -251,21 +251,21 @@ func seriesName(name string, m *dto.Metric) (key string, labels map[string]strin
 }
 
 const (
-	// settleTime is how long an agent may take from its start to its first samples,
-	// the time without a CPU not counted.
+	// settleTime is how long an agent may take from its start to its first samples, not counting
+	// time without a CPU.
 	settleTime = 5 * time.Second
-	// maxAge is how old a sample may be that is taken each second, of a server that
-	// may be too busy to answer once.
+	// maxAge is the maximum age of a sample that is taken each second, from a server that may once
+	// be too busy to answer.
 	maxAge = 3 * time.Second
 )
 
-// age checks that the targets that answer have been sampled. mu is held.
+// age checks that the answering targets have been sampled. The caller holds mu.
 func (w *Watch) age(families Exposition, now time.Time) {
 	if len(w.paced) == 0 || now.Sub(w.since)-w.stalled(w.since) < settleTime {
 		return
 	}
 	for _, target := range w.paced {
-		// A server that does not answer has none, for instance if it is without a CPU.
+		// A server that does not answer has no timestamp, for instance if it lacks a CPU.
 		if at, err := families.Value("benchwatch_db_sample_timestamp_seconds", "target", target); err == nil {
 			w.sampled[target] = time.UnixMicro(int64(at * 1e6))
 		}
@@ -281,8 +281,8 @@ func (w *Watch) age(families Exposition, now time.Time) {
 	}
 }
 
-// Counter returns a counter of a run as it was seen last, by its series' name: the
-// metric, and " label=value" in the order of the labels' names.
+// Counter returns the last value of a run's counter, by the name of its series: the metric,
+// followed by " label=value" in the order of label names.
 func (w *Watch) Counter(series string) (float64, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -295,7 +295,7 @@ type Footprint struct {
 	Goroutines, Descriptors, MiB, CPUSeconds float64
 }
 
-// Footprint returns what the agent says that it needs.
+// Footprint returns the agent's own metrics about its resources.
 func (e Exposition) Footprint(t testing.TB) Footprint {
 	t.Helper()
 	return Footprint{

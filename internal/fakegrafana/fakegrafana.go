@@ -1,5 +1,5 @@
-// Package fakegrafana answers requests for annotations as Grafana 12 does, with faults
-// put in front, for tests.
+// Package fakegrafana answers requests for annotations like Grafana 12, with faults on demand, for
+// tests.
 package fakegrafana
 
 import (
@@ -14,34 +14,33 @@ import (
 	"time"
 )
 
-// Grafana answers as Grafana 12 does (pkg/api/annotations.go,
-// pkg/services/annotations/annotationsimpl/xorm_store.go, pkg/services/tag),
-// with faults put in front.
+// Grafana answers like Grafana 12 (pkg/api/annotations.go,
+// pkg/services/annotations/annotationsimpl/xorm_store.go, pkg/services/tag), with faults on demand.
 type Grafana struct {
 	mu          sync.Mutex
 	annotations []*Annotation
 	lastID      int64
-	// Token is the only one that is accepted; empty accepts all.
+	// Token is the only accepted token; empty: any token is accepted.
 	Token string
-	// Untagged are written without their rows in the tag table.
+	// Untagged annotations are stored without their rows in the tag table.
 	Untagged map[int64]bool
-	// fault is asked for each request; nil means none. n counts the requests of
-	// that method from 0.
+	// fault is called for each request; nil: no faults. n counts the requests of this method from
+	// 0.
 	fault func(method string, n int) Fault
 	count map[string]int
 }
 
-// Annotation is one of Grafana's HTTP API.
+// Annotation is an annotation in Grafana's HTTP API.
 type Annotation struct {
 	ID int64 `json:"id,omitempty"`
-	// Time and TimeEnd are milliseconds since 1970; equal ones are a point.
+	// Time and TimeEnd are milliseconds since 1970. A point has equal times.
 	Time    int64    `json:"time"`
 	TimeEnd int64    `json:"timeEnd,omitempty"`
 	Text    string   `json:"text"`
 	Tags    []string `json:"tags"`
 }
 
-// Fault does something in place of serve, which does what Grafana would.
+// Fault acts instead of serve, which does what Grafana would do.
 type Fault func(w http.ResponseWriter, r *http.Request, serve http.HandlerFunc)
 
 // ServeHTTP implements http.Handler.
@@ -108,7 +107,7 @@ func (g *Grafana) find(r *http.Request) []Annotation {
 		}
 		has := func(t string) bool { return slices.Contains(a.Tags, t) && !g.Untagged[a.ID] }
 		if !slices.ContainsFunc(Tags(q["tags"]), func(t string) bool { return !has(t) }) {
-			found = append(found, *a, *a) // it lists some twice
+			found = append(found, *a, *a) // some are listed twice
 		}
 	}
 	slices.Reverse(found)
@@ -168,10 +167,10 @@ func (g *Grafana) patch(w http.ResponseWriter, id int64, body []byte) {
 func Answer(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json; charset=UTF-8")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v) // the client may be gone
+	_ = json.NewEncoder(w).Encode(v) // the client may have disconnected
 }
 
-// Tags returns what Grafana makes of tags: ParseTagPairs and JoinTagPairs.
+// Tags returns tags as Grafana stores them: ParseTagPairs and JoinTagPairs.
 func Tags(tags []string) []string {
 	out := []string{}
 	for _, t := range tags {
@@ -201,7 +200,7 @@ func TagsTooLong(tags []string) bool {
 	return size > 500
 }
 
-// All returns copies of what Grafana holds.
+// All returns copies of all annotations.
 func (g *Grafana) All() []Annotation {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -212,14 +211,14 @@ func (g *Grafana) All() []Annotation {
 	return out
 }
 
-// Made counts the requests of a method so far.
+// Made returns the number of requests of a method so far.
 func (g *Grafana) Made(method string) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.count[method]
 }
 
-// Edit replaces what Grafana holds by what change makes of it.
+// Edit replaces all annotations by the result of change.
 func (g *Grafana) Edit(change func([]Annotation) []Annotation) {
 	changed := change(g.All())
 	g.mu.Lock()
@@ -230,20 +229,19 @@ func (g *Grafana) Edit(change func([]Annotation) []Annotation) {
 	}
 }
 
-// SetFault changes the faults: fault is asked for each request, and n counts those of
-// its method from 0. Nil means none.
+// SetFault changes the fault: f is called for each request, and n counts the requests of its method
+// from 0. Nil: no faults.
 func (g *Grafana) SetFault(f func(method string, n int) Fault) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.fault, g.count = f, nil
 }
 
-// Transport is a transport to a handler in the same process, for tests with a
-// clock of their own. As over a network, giving up a request does not keep the
-// handler from carrying it out.
+// Transport connects to a handler in the same process, for tests with their own clock. As over a
+// network, cancelling a request does not keep the handler from carrying it out.
 type Transport struct {
 	Handler http.Handler
-	// Down returns why nothing can be reached, or nil.
+	// Down returns why nothing is reachable, or nil.
 	Down func() error
 }
 
@@ -297,7 +295,7 @@ func (w *Recorder) WriteHeader(status int) { w.status = status }
 // Write implements http.ResponseWriter.
 func (w *Recorder) Write(p []byte) (int, error) { return w.body.Write(p) }
 
-// cutReader ends a body: properly, or as a cut connection does.
+// cutReader ends a body: properly, or like a cut connection.
 type cutReader struct{ err error }
 
 func (c cutReader) Read([]byte) (int, error) {
@@ -307,12 +305,12 @@ func (c cutReader) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// Before answers with f what Grafana does not carry out.
+// Before answers with f; Grafana does not carry out the request.
 func Before(f http.HandlerFunc) Fault {
 	return func(w http.ResponseWriter, r *http.Request, _ http.HandlerFunc) { f(w, r) }
 }
 
-// After answers with f what Grafana has carried out.
+// After answers with f after Grafana has carried out the request.
 func After(f http.HandlerFunc) Fault {
 	return func(w http.ResponseWriter, r *http.Request, serve http.HandlerFunc) {
 		serve(&Recorder{}, r)
@@ -320,7 +318,7 @@ func After(f http.HandlerFunc) Fault {
 	}
 }
 
-// Status answers with a status, a header "Name: value", which may be empty, and a body.
+// Status answers with a status, a header "Name: value" (may be empty), and a body.
 func Status(code int, header, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		if k, v, ok := strings.Cut(header, ": "); ok {
@@ -331,11 +329,11 @@ func Status(code int, header, body string) http.HandlerFunc {
 	}
 }
 
-// LoginPage is what a proxy answers to those that it does not know.
+// LoginPage is a proxy's answer to unknown users.
 const LoginPage = "<!DOCTYPE html><html><body>Log in</body></html>"
 
-// Slow answers, and does what it was asked for, after a while; or at once and
-// only the answer comes late.
+// Slow carries out the request and answers after a while. With late it carries out the request at
+// once, and only the answer is delayed.
 func Slow(d time.Duration, late bool) Fault {
 	return func(w http.ResponseWriter, r *http.Request, serve http.HandlerFunc) {
 		if late {

@@ -1,5 +1,4 @@
-// Package longrun writes run directories of any length, for tests and benchmarks of
-// what reads them.
+// Package longrun writes run directories of any length, for tests and benchmarks of their readers.
 package longrun
 
 import (
@@ -17,19 +16,19 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// Run is what a run directory holds.
+// Run describes the content of a run directory.
 type Run struct {
 	ID string
-	// Intervals of a second that the tool reports, and how many of these seconds
-	// the Targets and the machine are sampled, too.
+	// Intervals is the number of one-second intervals. During the first Ticks of them the Targets
+	// and the machine are sampled, too.
 	Intervals, Ticks, Targets int
 }
 
 // Start is when the runs began.
 var Start = time.Date(2026, 11, 21, 2, 14, 3, 0, time.UTC)
 
-// Throughput returns the transactions per second of an interval, Spike when it is
-// exceptional, which it is once: at two thirds of the run.
+// Throughput returns the transactions per second of an interval. It is Spike once, at two thirds of
+// the run.
 func (r *Run) Throughput(second int) float64 {
 	if second == r.Intervals*2/3 {
 		return Spike
@@ -37,7 +36,7 @@ func (r *Run) Throughput(second int) float64 {
 	return math.Round(100*(900+50*math.Sin(float64(second)/900)+float64(second*7919%100)/10)) / 100
 }
 
-// Spike is a throughput that stands out.
+// Spike is an exceptional throughput.
 const Spike = 4321
 
 // Write writes the directory of a run that has ended.
@@ -80,8 +79,7 @@ func (r *Run) writeOutput(path string) error {
 	return w.Flush()
 }
 
-// writeSamples records the servers with all values without labels that an engine of
-// the vocabulary can report.
+// writeSamples records the servers with all values without labels in the shared vocabulary.
 func (r *Run) writeSamples(d rundir.Directory) error {
 	recorder := record.NewRecorder(d, Start)
 	defer recorder.Close()

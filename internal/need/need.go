@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Program skips the test if a program is missing. On continuous integration (CI is set),
-// where everything is installed, a missing program is a failure.
+// Program skips the test if a program is missing. On continuous integration (CI is set), where
+// everything is installed, it fails the test.
 func Program(t testing.TB, name string) {
 	t.Helper()
 	_, err := exec.LookPath(name)
@@ -26,8 +26,8 @@ func Program(t testing.TB, name string) {
 	t.Skip(err)
 }
 
-// GoTool returns the path of a program that scripts/gotool.sh builds once, see there for
-// the arguments. The test is skipped, on continuous integration failed, if that fails.
+// GoTool returns the path of a program that scripts/gotool.sh builds once; the script describes the
+// arguments. If that fails, the test is skipped, or fails on continuous integration.
 func GoTool(t testing.TB, root string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), filepath.Join(root, "scripts", "gotool.sh"), args...)

@@ -1,4 +1,4 @@
-// Package recorded has runs for tests: recorded ones, and ones that are made from numbers.
+// Package recorded provides runs for tests: recorded ones, and ones composed from numbers.
 package recorded
 
 import (
@@ -22,7 +22,7 @@ import (
 //go:embed testdata
 var files embed.FS
 
-// Start is when the runs of [Sysbench] start.
+// Start is the start of the runs of [Sysbench].
 var Start = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 // Galera copies a run on a Galera cluster of three nodes into a data directory.
@@ -30,7 +30,7 @@ func Galera(t testing.TB) rundir.Directory {
 	return copied(t, "galera", "20261121T111538Z-oltp_write_only-t8")
 }
 
-// Starved copies a run of five seconds whose agent had no core, and took two samples.
+// Starved copies a run of five seconds whose agent had no core and took two samples.
 func Starved(t testing.TB) rundir.Directory {
 	return copied(t, "starved", "20261123T171404Z-sweep-oltp_read_only-006")
 }
@@ -58,8 +58,8 @@ func Read(t testing.TB, dir rundir.Directory) *record.History {
 	return h
 }
 
-// Sysbench writes a run without servers: an interval a second with these rates, no
-// interval where one is negative, and no summary.
+// Sysbench writes a run without servers and without a summary. It has one interval per second with
+// these rates; a negative rate leaves out the interval.
 func Sysbench(t testing.TB, rates []float64, markers ...marker.Marker) rundir.Directory {
 	t.Helper()
 	var out strings.Builder
@@ -94,7 +94,7 @@ func Sysbench(t testing.TB, rates []float64, markers ...marker.Marker) rundir.Di
 	return dir
 }
 
-// Counted is a run of a minute with servers whose statements were recorded.
+// Counted returns a run of one minute with servers whose statements were recorded.
 func Counted(lines ...record.ServerStatements) *record.History {
 	zero := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	end := zero.Add(time.Minute)
@@ -109,7 +109,8 @@ func Counted(lines ...record.ServerStatements) *record.History {
 	return h
 }
 
-// Statement is what a server counted of a statement, with a millisecond for each bucket of its latency.
+// Statement returns a server's counts of a statement, with one millisecond per bucket of its
+// latency.
 func Statement(text string, executions, seconds float64, latency ...uint64) engine.Statement {
 	s := engine.Statement{Digest: "d" + text, Text: text, StatementCounts: engine.StatementCounts{Executions: executions, Seconds: seconds, RowsExamined: 2 * executions}}
 	for i, n := range latency {

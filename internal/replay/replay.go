@@ -18,17 +18,17 @@ import (
 	"github.com/benchwatch/benchwatch/internal/servers"
 )
 
-// Recording is the output of a tool in the tool's own tests.
+// Recording is the recorded output of a tool from the tool's own tests.
 type Recording struct {
 	Name           string // its folder, such as sysbench/testdata/1.0.20/oltp
 	Tool           string
 	Stdout, Stderr string // files; Stderr may be empty
 }
 
-// maxSize keeps a replay short: the largest recordings hold a histogram of megabytes.
+// maxSize keeps a replay short: the largest recordings contain a histogram of megabytes.
 const maxSize = 300 << 10
 
-// Recordings returns those in which one tool is recognised, in the order of their names.
+// Recordings returns the recordings in which exactly one tool is recognised, ordered by name.
 func Recordings() ([]Recording, error) {
 	root, err := servers.Repository()
 	if err != nil {
@@ -67,24 +67,24 @@ func Recordings() ([]Recording, error) {
 	return all, err
 }
 
-// Build builds the program that replays. It takes any arguments, as the tool would.
+// Build builds the program that replays. Like the tool, it takes any arguments.
 func Build(binary string) error { return agents.Build(binary, "internal/replay/cmd") }
 
-// Play is one replay. Its fields reach the program through its environment.
+// Play is one replay. The program receives its fields through the environment.
 type Play struct {
 	Recording
-	// Lines replaces the recording by so many interval lines of sysbench, each of 10
-	// transactions, with a summary.
+	// Lines replaces the recording by this many interval lines of sysbench, each with 10
+	// transactions, and a summary.
 	Lines int
 	// Takes is how long the replay takes; 0 writes as fast as possible.
 	Takes time.Duration
 	// Seed decides where the output is cut.
 	Seed uint64
-	// Hold is a file that the program waits for after its last byte; empty: none.
+	// Hold is a file for which the program waits after its last byte; empty: do not wait.
 	Hold string
 }
 
-// Set adds the replay to a command's environment.
+// Set adds the replay to the environment of a command.
 func (p Play) Set(cmd *exec.Cmd) {
 	cmd.Env = append(cmd.Environ(),
 		"REPLAY_STDOUT="+p.Stdout, "REPLAY_STDERR="+p.Stderr, "REPLAY_LINES="+strconv.Itoa(p.Lines),

@@ -1,5 +1,5 @@
-// Package rotation rotates a log while a tool writes to it, in each form that
-// docs/reliability.md calls covered, for tests.
+// Package rotation rotates a log while a tool writes to it, in each form that docs/reliability.md
+// covers, for tests.
 package rotation
 
 import (
@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 )
 
-// Log is a log as the tool has it open.
+// Log is a log that a tool has open.
 type Log struct {
 	Path string
 	// Append: the tool opened it with O_APPEND.
@@ -20,8 +20,7 @@ type Log struct {
 	out *os.File
 }
 
-// Open opens the file at the log's path, as the tool does when it starts and when it
-// reopens its log.
+// Open opens the file at the log's path, like a tool that starts or reopens its log.
 func (l *Log) Open() (err error) {
 	flag := os.O_WRONLY | os.O_CREATE
 	if l.Append {
@@ -31,29 +30,28 @@ func (l *Log) Open() (err error) {
 	return err
 }
 
-// WriteString writes to whatever file the tool has open, which may have another name
-// by now.
+// WriteString writes to the file that the tool has open, which may have been renamed.
 func (l *Log) WriteString(text string) (int, error) { return l.out.WriteString(text) }
 
-// Close closes it.
+// Close closes the log.
 func (l *Log) Close() error { return l.out.Close() }
 
 // Form is a way to rotate.
 type Form struct {
 	Name string
-	// Rotate does it once.
+	// Rotate rotates once.
 	Rotate func(*Log) error
-	// Away: nothing is lost either if no agent runs meanwhile.
+	// Away: nothing is lost even if no agent runs meanwhile.
 	Away bool
-	// Glob matches the files that are followed, beside the log.
+	// Glob matches the followed files, in addition to the log.
 	Glob string
 	// Append is how the tool opens its log.
 	Append bool
-	// Reopens: the tool opens the new file. Only root can see that it does.
+	// Reopens: the tool opens the new file. Only root can detect this.
 	Reopens bool
 }
 
-// Forms are all that are covered, and none at all. The log is named a.log.
+// Forms are all covered forms, and no rotation at all. The log is named a.log.
 var Forms = []Form{
 	{Name: "none", Rotate: func(*Log) error { return nil }, Away: true, Glob: "a.log", Append: true},
 	{Name: "copytruncate", Rotate: copyTruncate, Away: true, Glob: "a.log", Append: true},
@@ -85,7 +83,7 @@ func copyTruncate(l *Log) error { return errors.Join(l.copyAway(), os.Truncate(l
 
 func reopen(l *Log) error { return errors.Join(l.rename(), l.Close(), l.Open()) }
 
-// shift makes room for the path with the suffix .1.
+// shift renames files to make room for the path with the suffix .1.
 func (l *Log) shift() error {
 	for i := 99; i > 0; i-- {
 		err := os.Rename(fmt.Sprint(l.Path, ".", i), fmt.Sprint(l.Path, ".", i+1))

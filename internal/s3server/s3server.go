@@ -1,5 +1,5 @@
-// Package s3server runs a real S3 server, versitygw, for tests: it can be killed, stopped
-// and started again.
+// Package s3server runs a real S3 server, versitygw, for tests. It can be killed, suspended and
+// restarted.
 package s3server
 
 import (
@@ -30,7 +30,7 @@ type Server struct {
 	process *agents.Process
 }
 
-// Start starts a server that has these buckets.
+// Start starts a server with these buckets.
 func Start(t testing.TB, buckets ...string) *Server {
 	t.Helper()
 	root, err := servers.Repository()
@@ -63,8 +63,8 @@ func (s *Server) Again(t testing.TB) {
 // Kill ends the server at once.
 func (s *Server) Kill(t testing.TB) { s.process.Kill(t) }
 
-// Hang stops the server: it accepts connections and answers nothing until Resume.
+// Hang suspends the server: it accepts connections but answers nothing until Resume.
 func (s *Server) Hang(t testing.TB) { s.process.Signal(t, syscall.SIGSTOP) }
 
-// Resume ends what Hang began.
+// Resume continues the server after Hang.
 func (s *Server) Resume(t testing.TB) { s.process.Signal(t, syscall.SIGCONT) }

@@ -1,6 +1,6 @@
-// Command sbom writes what a built benchwatch consists of: a list in CycloneDX's JSON,
-// or the licences of the modules that are linked into it. It reads the binary, the
-// modules' source and the lock file of the live page, and nothing from the network.
+// Command sbom writes what a built benchwatch consists of: a list in CycloneDX's JSON, or the
+// licences of the linked modules. It reads the binary, the modules' source and the lock file of the
+// live page, and uses no network.
 package main
 
 import (
@@ -54,7 +54,7 @@ func run(w io.Writer, binary, version, page string, licences bool) error {
 	return writeList(w, info.Main.Path, version, parts)
 }
 
-// The fields of CycloneDX 1.5 that are known here.
+// The used fields of CycloneDX 1.5.
 type (
 	document struct {
 		Format       string       `json:"bomFormat"`
@@ -95,8 +95,8 @@ func goComponent(path, version, sum string) component {
 	return c
 }
 
-// npmComponents returns the packages that are bundled into the page, from its lock
-// file: those that are not only needed to build it.
+// npmComponents returns the packages bundled into the page, from its lock file, without build
+// dependencies.
 func npmComponents(path string) ([]component, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -124,7 +124,7 @@ func npmComponents(path string) ([]component, error) {
 	return all, nil
 }
 
-// writeList writes the same bytes for the same program: SOURCE_DATE_EPOCH is the time.
+// writeList writes the same bytes for the same program; the time is SOURCE_DATE_EPOCH.
 func writeList(w io.Writer, path, version string, parts []component) error {
 	main := goComponent(path, "v"+version, "")
 	main.Type = "application"
@@ -148,8 +148,8 @@ func writeList(w io.Writer, path, version string, parts []component) error {
 
 var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents)([.-].*)?$`)
 
-// writeLicences writes the licence files of all modules. A module without one is an
-// error: its terms are unknown.
+// writeLicences writes the licence files of all modules. A module without one is an error, since
+// its terms are unknown.
 func writeLicences(w io.Writer, parts []component, page string) error {
 	for _, p := range parts {
 		dir, err := source(p, page)

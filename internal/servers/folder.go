@@ -16,11 +16,11 @@ import (
 	"time"
 )
 
-// stateFile marks a folder of this package and holds what it is.
+// stateFile marks a folder of this package and contains its state.
 const stateFile = "servers.json"
 
-// claim makes a folder, or takes one that is empty or already of this package, and locks
-// it until release is called.
+// claim creates a folder, or takes an empty one or one of this package, and locks it until release
+// is called.
 func claim(ctx context.Context, dir string) (release func(), err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -32,14 +32,14 @@ func claim(ctx context.Context, dir string) (release func(), err error) {
 	if err := os.MkdirAll(dir, 0o711); err != nil {
 		return nil, err
 	}
-	// The servers' own user must be able to pass through.
+	// The servers' own user must be able to enter it.
 	if err := os.Chmod(dir, 0o711); err != nil {
 		return nil, err
 	}
 	return lock(ctx, dir)
 }
 
-// lock waits for other callers' work on the same folder.
+// lock waits until other callers have finished with the folder.
 func lock(ctx context.Context, dir string) (release func(), err error) {
 	f, err := os.OpenFile(filepath.Join(dir, stateFile), os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
@@ -53,7 +53,7 @@ func lock(ctx context.Context, dir string) (release func(), err error) {
 	return func() { f.Close() }, nil
 }
 
-// readState reads a folder's state into v. A new folder's is empty.
+// readState reads a folder's state into v. It reads nothing from a new folder.
 func readState(dir string, v any) error {
 	text, err := os.ReadFile(filepath.Join(dir, stateFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -64,7 +64,7 @@ func readState(dir string, v any) error {
 	return json.Unmarshal(text, v)
 }
 
-// writeState writes in place: the lock is on that very file.
+// writeState writes in place, since the lock is on this file.
 func writeState(dir string, v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -73,8 +73,8 @@ func writeState(dir string, v any) error {
 	return os.WriteFile(filepath.Join(dir, stateFile), append(text, '\n'), 0o644)
 }
 
-// password returns the content of DIR/NAME.password, which it makes if there is none. Only
-// its owner can read the file.
+// password returns the content of DIR/NAME.password and creates it if necessary. Only its owner can
+// read the file.
 func password(dir, name string) (string, error) {
 	file := filepath.Join(dir, name+".password")
 	text, err := os.ReadFile(file)
@@ -88,8 +88,8 @@ func password(dir, name string) (string, error) {
 	return secret, writeFile(file, secret+"\n", 0o600)
 }
 
-// FreePorts returns the port before count free ones in a row, below the ports that the
-// kernel gives to clients: base+1 to base+count are free.
+// FreePorts returns a base such that the ports base+1 to base+count are free, below the kernel's
+// range for clients.
 func FreePorts(count int) (base int, err error) {
 	for range 50 {
 		base := 20000 + mathrand.IntN(12000-count)

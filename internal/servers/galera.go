@@ -21,7 +21,7 @@ type galera struct {
 }
 
 func newGalera(g *Group) (*galera, error) {
-	// The library's folder carries the machine's name on Debian.
+	// On Debian the library's folder contains the architecture.
 	for _, pattern := range []string{"/usr/lib/galera/libgalera_smm.so", "/usr/lib/*/galera/libgalera_smm.so", "/usr/lib64/galera-4/libgalera_smm.so"} {
 		if found, err := filepath.Glob(pattern); err == nil && len(found) > 0 {
 			return &galera{mariadb{g}, found[0]}, nil
@@ -32,8 +32,8 @@ func newGalera(g *Group) (*galera, error) {
 
 func (c *galera) portsPerServer() int { return 4 }
 
-// config: all nodes share one host, so every port differs. The benchmark's clients are on
-// node 1, and a donor under rsync commits nothing: any other node donates first.
+// config returns my.cnf. All nodes share one host, so every port differs. The benchmark's clients
+// use node 1, and a donor commits nothing during rsync, so other nodes are preferred as donors.
 func (c *galera) config(n int) (string, error) {
 	var peers []string
 	for i := 1; i <= c.N; i++ {
@@ -58,7 +58,7 @@ func (c *galera) install(ctx context.Context) error {
 
 func (c *galera) forget() []string { return []string{"galera.cache", "gvwstate.dat"} }
 
-// position is where a node's data is in the cluster's history.
+// position is the position of a node's data in the cluster's history.
 type position struct {
 	uuid  string
 	seqno int64 // -1: unknown
@@ -70,7 +70,7 @@ func (p position) argument() string {
 
 var recoveredPosition = regexp.MustCompile(`WSREP: Recovered position:? *([0-9a-f-]{36}):(\d+)`)
 
-// recovered returns the position of a node that is down, as InnoDB has it.
+// recovered returns the position of a node that is down, according to InnoDB.
 func (c *galera) recovered(ctx context.Context, n int) position {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
@@ -80,7 +80,7 @@ func (c *galera) recovered(ctx context.Context, n int) position {
 	}
 	log := filepath.Join(c.folder(n), "recover.log")
 	defer os.Remove(log)
-	// Its exit status says nothing; the log does.
+	// Only the log has the result, not the exit status.
 	_ = run(ctx, as, c.command(n, "--log-error="+log, "--wsrep-recover")...)
 	text, _ := os.ReadFile(log)
 	found := recoveredPosition.FindAllSubmatch(text, -1)
@@ -95,7 +95,7 @@ func (c *galera) recovered(ctx context.Context, n int) position {
 	return position{string(last[1]), seqno}
 }
 
-// startAll begins the cluster with the node whose data is the most advanced.
+// startAll starts the cluster with the node whose data is the most advanced.
 func (c *galera) startAll(ctx context.Context) error {
 	positions := make([]position, c.N+1)
 	var reading sync.WaitGroup
@@ -133,7 +133,8 @@ func (c *galera) startAll(ctx context.Context) error {
 
 var safeToBootstrap = regexp.MustCompile(`(?m)^safe_to_bootstrap:.*`)
 
-// allowBootstrap: by itself Galera lets only the node begin that was stopped last.
+// allowBootstrap lets any node start the cluster. By default Galera only accepts the node that was
+// stopped last.
 func (c *galera) allowBootstrap(n int) error {
 	file := filepath.Join(c.folder(n), "data", "grastate.dat")
 	text, err := os.ReadFile(file)
@@ -147,8 +148,8 @@ func (c *galera) start(ctx context.Context, n int) error {
 	return c.startAt(ctx, n, c.recovered(ctx, n))
 }
 
-// startAt starts a node. With its position, a node that was killed a moment ago needs only
-// what it missed (IST); without, it gets everything again (SST).
+// startAt starts a node. With its position, a node that was just killed only needs what it missed
+// (IST); otherwise it receives everything (SST).
 func (c *galera) startAt(ctx context.Context, n int, p position) error {
 	command := c.command(n)
 	if p.seqno >= 0 {
@@ -185,9 +186,9 @@ func (c *galera) describe(ctx context.Context, n int) string {
 	return fmt.Sprintf("%s size %s seqno %s", s["wsrep_local_state_comment"], s["wsrep_cluster_size"], s["wsrep_last_committed"])
 }
 
-// limit makes a node's appliers slow: its queue grows, and its flow control then holds the
-// whole cluster. Without cgroups the whole server is slow: the group's messages wait before
-// they reach the queue, so the limit at which the node asks for a pause is lowered, too.
+// limit slows down a node's appliers: its queue grows, and its flow control then pauses the whole
+// cluster. Without cgroups the whole server is slow, and the group's messages wait before they
+// reach the queue, so the queue length at which the node requests a pause is lowered as well.
 func (c *galera) limit(ctx context.Context, n, percent int) error {
 	precise, err := c.limitAppliers(ctx, n, percent)
 	if err != nil || precise {
@@ -217,8 +218,8 @@ func (c *galera) unlimit(ctx context.Context, n int) error {
 
 const readLock = "FLUSH TABLES WITH READ LOCK; SELECT SLEEP(600)"
 
-// lag: slow appliers in a node that does not ask for pauses. Where single threads can't be
-// slowed, a client with a read lock holds them; the node then shows as desynced.
+// lag slows down the appliers of a node that does not request pauses. If single threads can't be
+// slowed down, a client with a read lock stops them; the node then appears as desynced.
 func (c *galera) lag(ctx context.Context, n int) error {
 	if err := c.setFlowControlLimit(ctx, n, 100_000); err != nil {
 		return err
@@ -253,8 +254,8 @@ func (c *galera) unlag(ctx context.Context, n int) error {
 	return c.reader(n).stop(5 * time.Second)
 }
 
-// setFlowControlLimit works on both forms of Galera's options: where MariaDB 11 loads the
-// provider's plugin, each is a variable of its own and the list is read-only.
+// setFlowControlLimit supports both forms of Galera's options: if MariaDB 11 loads the provider's
+// plugin, each option is a variable and the list is read-only.
 func (c *galera) setFlowControlLimit(ctx context.Context, n, limit int) error {
 	_, err := c.ask(ctx, n, fmt.Sprintf(`SET @statement = (
 		SELECT IF(COUNT(*) > 0, 'SET GLOBAL wsrep_provider_gcs_fc_limit = %[1]d', 'SET GLOBAL wsrep_provider_options = ''gcs.fc_limit=%[1]d''')

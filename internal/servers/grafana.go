@@ -14,17 +14,17 @@ import (
 	"time"
 )
 
-// Grafana is one that markers, and with Fill a data source and the dashboards, go to.
+// Grafana is a Grafana that receives markers and, with Fill, a data source and the dashboards.
 type Grafana struct {
 	URL   string
-	Token string // of a service account: Editor, with Fill Admin
+	Token string // of a service account: Editor, or Admin with Fill
 	Fill  bool
 
 	own bool // started by us
 }
 
-// FindGrafana returns the Grafana of GRAFANA_URL and GRAFANA_TOKEN, or one that is started
-// with the monitoring if Grafana is installed, or none.
+// FindGrafana returns the Grafana of GRAFANA_URL and GRAFANA_TOKEN, or one that is started with the
+// monitoring if Grafana is installed, or none.
 func FindGrafana() (Grafana, error) {
 	url, token := os.Getenv("GRAFANA_URL"), os.Getenv("GRAFANA_TOKEN")
 	if url != "" {
@@ -41,8 +41,8 @@ func FindGrafana() (Grafana, error) {
 
 func (m *Monitoring) grafanaToken() string { return filepath.Join(m.Dir, "grafana.token") }
 
-// startGrafana starts a server with a data folder of its own; the installed one is not
-// touched. It makes a service account for g.
+// startGrafana starts a server with its own data folder, without touching the installed one. It
+// creates a service account for g.
 func (m *Monitoring) startGrafana(ctx context.Context, g *Grafana) error {
 	g.URL = "http://" + m.port(4)
 	secret, file := rand.Text(), filepath.Join(m.Dir, "grafana.password")
@@ -79,7 +79,7 @@ func (m *Monitoring) startGrafana(ctx context.Context, g *Grafana) error {
 
 type object = map[string]any
 
-// names of what is put into Grafana.
+// names of objects created in Grafana.
 const (
 	grafanaName   = "benchwatch demo"
 	grafanaUID    = "benchwatch-demo"
@@ -118,8 +118,8 @@ func grafanaCall(ctx context.Context, url string, authorize func(*http.Request),
 	return json.NewDecoder(res.Body).Decode(answer)
 }
 
-// expectNoDemo returns an error if Grafana has what another demo put there: it may still
-// run, so nothing of it is replaced.
+// expectNoDemo returns an error if Grafana contains objects of another demo, which may still be
+// running, so nothing is replaced.
 func (g Grafana) expectNoDemo(ctx context.Context) error {
 	if g.call(ctx, http.MethodGet, "/api/datasources/uid/"+grafanaUID, nil) != nil {
 		return nil
@@ -127,7 +127,7 @@ func (g Grafana) expectNoDemo(ctx context.Context) error {
 	return fmt.Errorf("grafana has the data source %q of another demo: stop that demo, or delete the data source and the folder %[1]q", grafanaName)
 }
 
-// fillGrafana makes a data source, and the dashboards in a folder of their own.
+// fillGrafana creates a data source, and the dashboards in their own folder.
 func (m *Monitoring) fillGrafana(ctx context.Context, g Grafana) error {
 	err := g.call(ctx, http.MethodPost, "/api/datasources", object{"uid": grafanaUID, "name": grafanaName, "type": "prometheus",
 		"access": "proxy", "url": "http://" + m.Prometheus(), "jsonData": object{"timeInterval": "1s"}})
@@ -161,7 +161,7 @@ func (m *Monitoring) fillGrafana(ctx context.Context, g Grafana) error {
 	return nil
 }
 
-// demoDashboard gives a dashboard and its links names of their own, and the data source.
+// demoDashboard gives a dashboard and its links separate names, and the data source.
 func demoDashboard(text []byte) (object, error) {
 	var d struct {
 		UID, Title string
@@ -183,8 +183,7 @@ func demoDashboard(text []byte) (object, error) {
 	return dashboard, nil
 }
 
-// Dashboard returns the URL of the dashboard "Live run" in the Grafana that was filled, or
-// an empty text.
+// Dashboard returns the URL of the dashboard "Live run" in the filled Grafana, or an empty text.
 func (m *Monitoring) Dashboard() string {
 	var state monitoringState
 	switch err := readState(m.Dir, &state); {
@@ -198,7 +197,7 @@ func (m *Monitoring) Dashboard() string {
 	return state.Grafana + "/d/" + grafanaPrefix + "benchwatch-live-run?refresh=5s&from=now-5m&to=now"
 }
 
-// emptyGrafana takes back what fillGrafana put into a Grafana that is not ours.
+// emptyGrafana removes from a foreign Grafana what fillGrafana created there.
 func (m *Monitoring) emptyGrafana(ctx context.Context) error {
 	var state monitoringState
 	if err := readState(m.Dir, &state); err != nil || !state.Filled {

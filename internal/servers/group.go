@@ -1,9 +1,9 @@
-// Package servers runs the database servers and the monitoring that tests, benchmarks and
-// the demo need: all on loopback, each group in a folder of its own, known by pid files and
-// stopped by process id. Nothing is installed or configured outside of that folder.
+// Package servers runs the database servers and the monitoring for tests, benchmarks and the demo:
+// all on loopback, each group in its own folder, identified by pid files and stopped by process id.
+// Nothing outside of that folder is installed or configured.
 //
-// A test attaches what it starts: if the test crashes, the kernel ends the servers. By hand
-// (`go run ./internal/servers/cmd --help`), servers run until they are stopped.
+// A test attaches what it starts: if the test crashes, the kernel ends the servers. By hand (`go
+// run ./internal/servers/cmd --help`), servers run until they are stopped.
 package servers
 
 import (
@@ -24,11 +24,11 @@ import (
 	_ "github.com/go-sql-driver/mysql" // for database/sql
 )
 
-// Kind is what the servers of a group are.
+// Kind is the kind of servers in a group.
 type Kind string
 
-// The kinds. Server 1 is the primary or source; all others replicate from it. In a Galera
-// cluster and in a group of MySQL all are members.
+// The kinds. Server 1 is the primary or source; all others replicate from it. In a Galera cluster
+// and in a group of MySQL all servers are members.
 const (
 	MariaDB     Kind = "mariadb"
 	Galera      Kind = "galera"
@@ -39,17 +39,17 @@ const (
 // Kinds are all kinds.
 var Kinds = []Kind{MariaDB, Galera, MySQL9, MySQL9Group}
 
-// system is what the kinds differ in.
+// system is what differs between the kinds.
 type system interface {
-	// portsPerServer is how many ports a server takes: base+N, base+10+N …
+	// portsPerServer returns the number of ports per server: base+N, base+10+N …
 	portsPerServer() int
 	// config returns my.cnf of server n.
 	config(n int) (string, error)
 	// install fills the data directory of server 1, accounts included.
 	install(ctx context.Context) error
-	// forget are files of server 1 that its copies must not have.
+	// forget returns the files of server 1 that its copies must not have.
 	forget() []string
-	// startAll starts servers that have data, none of which runs.
+	// startAll starts servers that have data; none of them is running.
 	startAll(ctx context.Context) error
 	// start starts a server that is down and waits until it takes part again.
 	start(ctx context.Context, n int) error
@@ -57,29 +57,29 @@ type system interface {
 	usable(ctx context.Context, n int) bool
 	// describe returns a server's state in a few words.
 	describe(ctx context.Context, n int) string
-	// limit leaves the server, or its appliers, a share of one core.
+	// limit limits the server, or its appliers, to a share of one core.
 	limit(ctx context.Context, n, percent int) error
 	unlimit(ctx context.Context, n int) error
-	// lag lets a server fall behind without holding the others.
+	// lag makes a server fall behind without delaying the others.
 	lag(ctx context.Context, n int) error
 	unlag(ctx context.Context, n int) error
 }
 
-// Options are how a group is started.
+// Options are the options for starting a group.
 type Options struct {
 	// Port is the base port: server N listens on 127.0.0.1:Port+N. The default is a free one.
 	Port int
-	// Servers is how many there are, 1 to 9.
+	// Servers is the number of servers, 1 to 9.
 	Servers int
 	// Attached: the kernel ends the servers when the caller dies.
 	Attached bool
-	// Settings are more lines of the servers' configuration.
+	// Settings are additional lines for the servers' configuration.
 	Settings []string
 }
 
-// Group is a set of servers that replicate from each other. Its folder has a folder n1,
-// n2 … for each, the passwords of the users bench (database sbtest) and monitor in
-// bench.password and monitor.password, and sysbench.cnf for sysbench --config-file.
+// Group is a set of servers that replicate from each other. Its folder contains a folder n1, n2 …
+// for each, the passwords of the users bench (database sbtest) and monitor in bench.password and
+// monitor.password, and sysbench.cnf for sysbench --config-file.
 type Group struct {
 	Dir  string
 	Kind Kind
@@ -91,16 +91,16 @@ type Group struct {
 	system   system
 }
 
-// state is what the folder remembers.
+// state is the state kept in the folder.
 type state struct {
 	Kind     Kind `json:"kind"`
 	Port     int  `json:"port"`
 	Servers  int  `json:"servers"`
-	Complete bool `json:"complete"` // the data directories are made
+	Complete bool `json:"complete"` // the data directories are complete
 }
 
-// Start makes and starts servers in a new or empty folder, or starts those that the folder
-// holds again with their data. It does nothing if all of them run.
+// Start creates and starts servers in a new or empty folder, or restarts those of the folder with
+// their data. It does nothing if all of them are running.
 func Start(ctx context.Context, dir string, kind Kind, o Options) (_ *Group, err error) {
 	if !slices.Contains(Kinds, kind) {
 		return nil, fmt.Errorf("unknown kind %q of servers", kind)
@@ -182,7 +182,7 @@ func Start(ctx context.Context, dir string, kind Kind, o Options) (_ *Group, err
 	return g, g.writeSysbenchConfig()
 }
 
-// Open returns the group that a folder holds.
+// Open returns the group in a folder.
 func Open(dir string) (*Group, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -212,11 +212,11 @@ func newSystem(g *Group) (system, error) {
 	return nil, fmt.Errorf("unknown kind %q of servers", g.Kind)
 }
 
-// create makes the data of server 1 and copies it to the others: copies start at the same
+// create creates the data of server 1 and copies it to the others. Copies start at the same
 // position, so none of them needs a transfer.
 func (g *Group) create(ctx context.Context) error {
 	all := g.N
-	g.N = 1 // a cluster of one, while its data is made
+	g.N = 1 // a cluster of one while its data is created
 	err := errors.Join(g.makeFolder(ctx, 1), g.configure(1))
 	if err == nil {
 		err = g.system.install(ctx)
@@ -244,7 +244,7 @@ func (g *Group) create(ctx context.Context) error {
 // folder returns the folder of server n.
 func (g *Group) folder(n int) string { return filepath.Join(g.Dir, fmt.Sprintf("n%d", n)) }
 
-// Address returns where server n listens.
+// Address returns the address of server n.
 func (g *Group) Address(n int) string { return address(g.Port + n) }
 
 // PID returns the process id of server n, or 0 if it is down.
@@ -252,10 +252,10 @@ func (g *Group) PID(n int) int { return g.process(n).pid() }
 
 func (g *Group) process(n int) process { return process(filepath.Join(g.folder(n), "pid")) }
 
-// Password returns the password of the user bench, monitor, or one that the kind needs.
+// Password returns the password of the user bench or monitor, or of another user of this kind.
 func (g *Group) Password(user string) (string, error) { return password(g.Dir, user) }
 
-// serverUser is the unprivileged user mysql if root calls, else nil: the caller.
+// serverUser is the unprivileged user mysql if the caller is root, otherwise nil: the caller.
 var serverUser = sync.OnceValues(func() (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -272,7 +272,7 @@ var serverUser = sync.OnceValues(func() (*syscall.Credential, error) {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, err
 })
 
-// makeFolder makes an empty folder for server n, which belongs to the servers' user.
+// makeFolder creates an empty folder for server n, owned by the servers' user.
 func (g *Group) makeFolder(ctx context.Context, n int) error {
 	as, err := serverUser()
 	if err != nil {
@@ -334,8 +334,8 @@ func (g *Group) launch(n int, args ...string) error {
 	return g.process(n).start(p)
 }
 
-// wait waits until a check succeeds. The error has the server's own words if the server
-// ends or takes too long.
+// wait waits until a check succeeds. If the server ends or takes too long, the error contains the
+// server's log.
 func (g *Group) wait(ctx context.Context, n int, ready func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
@@ -376,7 +376,7 @@ func (g *Group) running() (count int) {
 	return count
 }
 
-// Stop stops all servers; their data stays.
+// Stop stops all servers and keeps their data.
 func (g *Group) Stop(ctx context.Context) error {
 	release, err := lock(ctx, g.Dir)
 	if err != nil {
@@ -386,8 +386,8 @@ func (g *Group) Stop(ctx context.Context) error {
 	return g.stopAll()
 }
 
-// stopAll stops server 1, which has the clients, last: leaving members of a cluster hold a
-// writer up.
+// stopAll stops server 1, which serves the clients, last, since members leaving a cluster delay a
+// writer.
 func (g *Group) stopAll() (err error) {
 	for n := g.N; n >= 1; n-- {
 		err = errors.Join(err, g.stop(n))
@@ -423,7 +423,7 @@ func (g *Group) Status(ctx context.Context) []string {
 	return lines
 }
 
-// Kill ends server n as a crash would.
+// Kill ends server n like a crash.
 func (g *Group) Kill(n int) error {
 	if err := g.process(n).signal(syscall.SIGKILL); err != nil {
 		return fmt.Errorf("server %d: %w", n, err)
@@ -434,25 +434,25 @@ func (g *Group) Kill(n int) error {
 	return nil
 }
 
-// Pause stops server n as a debugger would; Resume continues it.
+// Pause suspends server n like a debugger; Resume continues it.
 func (g *Group) Pause(n int) error { return g.process(n).signal(syscall.SIGSTOP) }
 
 // Resume continues a paused server.
 func (g *Group) Resume(n int) error { return g.process(n).signal(syscall.SIGCONT) }
 
-// Rejoin starts server n, which is down, and waits until it takes part again. It returns
-// before the server has everything that it missed.
+// Rejoin starts server n, which is down, and waits until it takes part again. It does not wait
+// until the server has received everything that it missed.
 func (g *Group) Rejoin(ctx context.Context, n int) error {
 	if g.PID(n) != 0 {
 		return fmt.Errorf("server %d is running", n)
 	}
-	if err := g.stop(n); err != nil { // what it left behind
+	if err := g.stop(n); err != nil { // its remains
 		return err
 	}
 	return g.system.start(ctx, n)
 }
 
-// Limit leaves a server, or its appliers where it has some, a percentage of one core.
+// Limit limits server n, or its appliers if it has any, to a percentage of one core.
 func (g *Group) Limit(ctx context.Context, n, percent int) error {
 	if percent < 1 || percent > 99 {
 		return fmt.Errorf("1 to 99 percent of a core expected, not %d", percent)
@@ -460,17 +460,17 @@ func (g *Group) Limit(ctx context.Context, n, percent int) error {
 	return g.system.limit(ctx, n, percent)
 }
 
-// Unlimit takes Limit back.
+// Unlimit reverses Limit.
 func (g *Group) Unlimit(ctx context.Context, n int) error { return g.system.unlimit(ctx, n) }
 
-// Lag lets a server fall behind without holding the others.
+// Lag makes a server fall behind without delaying the others.
 func (g *Group) Lag(ctx context.Context, n int) error { return g.system.lag(ctx, n) }
 
-// Unlag takes Lag back.
+// Unlag reverses Lag.
 func (g *Group) Unlag(ctx context.Context, n int) error { return g.system.unlag(ctx, n) }
 
-// SetFlowControlLimit sets how many write sets a node of Galera queues before it asks for
-// a pause (gcs.fc_limit).
+// SetFlowControlLimit sets how many write sets a Galera node queues before it requests a pause
+// (gcs.fc_limit).
 func (g *Group) SetFlowControlLimit(ctx context.Context, n, limit int) error {
 	c, ok := g.system.(*galera)
 	if !ok {
@@ -488,8 +488,8 @@ func (g *Group) Admin(n int) (*sql.DB, error) {
 	return sql.Open("mysql", fmt.Sprintf("%s@unix(%s/sock)/?timeout=3s&multiStatements=true", account, g.folder(n)))
 }
 
-// adminAccount is root with a password, or, of MariaDB, whoever calls: the server knows the
-// user by the socket, so no administrator's password exists.
+// adminAccount returns root with a password or, for MariaDB, the caller: the server recognises the
+// user by the socket, so the administrator has no password.
 func adminAccount(g *Group) (string, error) {
 	if g.Kind == MySQL9 || g.Kind == MySQL9Group {
 		secret, err := g.Password("admin")
@@ -502,8 +502,8 @@ func adminAccount(g *Group) (string, error) {
 	return me.Username, nil
 }
 
-// Query runs statements on server n as administrator and returns the rows of all results.
-// A server that has been stopped does not answer: the context needs a deadline then.
+// Query runs statements on server n as administrator and returns the rows of all results. A
+// suspended server does not answer, so the context then needs a deadline.
 func (g *Group) Query(ctx context.Context, n int, statements string) (rows [][]string, err error) {
 	db, err := g.Admin(n)
 	if err != nil {
@@ -543,7 +543,7 @@ func (g *Group) Query(ctx context.Context, n int, statements string) (rows [][]s
 	}
 }
 
-// ask is Query with a limit, for a server that may not answer.
+// ask is Query with a time limit, for a server that may not answer.
 func (g *Group) ask(ctx context.Context, n int, statements string) ([][]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -555,8 +555,8 @@ func (g *Group) answers(ctx context.Context, n int) bool {
 	return err == nil
 }
 
-// writeSysbenchConfig writes sysbench.cnf: sysbench takes a password from a file only
-// through its whole configuration.
+// writeSysbenchConfig writes sysbench.cnf, since sysbench reads a password from a file only as part
+// of its whole configuration.
 func (g *Group) writeSysbenchConfig() error {
 	secret, err := g.Password("bench")
 	if err != nil {

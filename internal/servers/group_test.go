@@ -25,11 +25,11 @@ func deadline(t *testing.T, limit time.Duration) context.Context {
 	return ctx
 }
 
-// A server that was killed starts again with its data; its passwords are in files of their
-// owner only, and on no command line.
+// A killed server starts again with its data. Its passwords are in files that only their owner can
+// read, and on no command line.
 func TestServer(t *testing.T) {
 	need.Program(t, "mariadbd")
-	top, err := os.MkdirTemp("", "benchwatch-servers.") // short, and open for the servers' user
+	top, err := os.MkdirTemp("", "benchwatch-servers.") // short, and accessible to the servers' user
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestServer(t *testing.T) {
 	if err != nil || len(rows) != 3 || rows[0][0] != "a" || rows[1][0] != "NULL" || rows[2][0] != "1" {
 		t.Errorf("rows %q, %v", rows, err)
 	}
-	// The administrator's account lets no other user in, not even without a password.
+	// The administrator's account accepts no other user, not even without a password.
 	if os.Geteuid() == 0 {
 		client := exec.Command("mariadb", "--no-defaults", "-h127.0.0.1", "-P"+strings.TrimPrefix(g.Address(1), "127.0.0.1:"), "-uroot", "-e", "SELECT 1")
 		client.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
@@ -98,7 +98,7 @@ func TestServer(t *testing.T) {
 	}
 }
 
-// Grafana gets the data source and every dashboard bound to it, and loses them again.
+// Grafana receives the data source and every dashboard bound to it, and loses them again.
 func TestGrafana(t *testing.T) {
 	var mu sync.Mutex
 	requests := map[string][]string{}

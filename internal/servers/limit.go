@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// limitCPU leaves server n a percentage of one core. With cgroups only the given threads
-// are slowed, if there are any: a replica whose appliers are slow and whose network threads
-// are not falls behind as a real one does. Without the right to make cgroups, cpulimit stops
-// and continues the whole process in turn; precise is false then.
+// limitCPU limits server n to a percentage of one core. With cgroups only the given threads are
+// slowed, if any: a replica with slow appliers and fast network threads falls behind like a real
+// one. Without the right to create cgroups, cpulimit alternately stops and continues the whole
+// process; precise is then false.
 func (g *Group) limitCPU(n, percent int, threads []string) (precise bool, err error) {
 	pid := g.PID(n)
 	if pid == 0 {
@@ -37,7 +37,7 @@ func (g *Group) limitCPU(n, percent int, threads []string) (precise bool, err er
 	})
 }
 
-// unlimitCPU lets server n have all it gets. The cgroup stays until the server ends.
+// unlimitCPU removes the limit of server n. The cgroup stays until the server ends.
 func (g *Group) unlimitCPU(n int) error {
 	err := g.cpulimit(n).stop(2 * time.Second)
 	g.openCgroup(n)
@@ -68,7 +68,7 @@ func (g *Group) forgetLimit(n int) error {
 
 func (g *Group) cpulimit(n int) process { return process(filepath.Join(g.folder(n), "cpulimit.pid")) }
 
-// cgroupFile holds the path of server n's cgroup.
+// cgroupFile contains the path of server n's cgroup.
 func (g *Group) cgroupFile(n int) string { return filepath.Join(g.folder(n), "cgroup") }
 
 func (g *Group) cgroup(n int) string {
@@ -93,7 +93,7 @@ func (g *Group) limitByCgroup(n, pid, percent int, threads []string) error {
 		if err := put(filepath.Join(group, "cgroup.procs"), fmt.Sprint(pid)); err != nil || len(threads) == 0 {
 			return errors.Join(err, put(filepath.Join(group, "cpu.max"), quota+" 100000"))
 		}
-		// A process's threads can only spread below the process's own group.
+		// The threads of a process can only move to groups below the process's own group.
 		below := filepath.Join(group, "threads")
 		if err := os.MkdirAll(below, 0o755); err != nil {
 			return err
@@ -105,7 +105,7 @@ func (g *Group) limitByCgroup(n, pid, percent int, threads []string) error {
 			put(filepath.Join(below, "cpu.max"), quota+" 100000"))
 	}
 	const v1 = "/sys/fs/cgroup/cpu"
-	// Without the check, an unmounted /sys would take all this as ordinary files.
+	// Without this check, an unmounted /sys would accept all of this as ordinary files.
 	if _, err := os.Stat(filepath.Join(v1, "cgroup.procs")); err != nil {
 		return err
 	}
@@ -129,18 +129,18 @@ func (g *Group) makeCgroup(n int, group string) error {
 	return os.WriteFile(g.cgroupFile(n), []byte(group), 0o644)
 }
 
-// openCgroup takes the limits of a server's cgroup away.
+// openCgroup removes the limits of a server's cgroup.
 func (g *Group) openCgroup(n int) {
 	group := g.cgroup(n)
 	if group == "" {
 		return
 	}
 	for file, open := range map[string]string{"cpu.cfs_quota_us": "-1", "cpu.max": "max", "threads/cpu.max": "max"} {
-		_ = put(filepath.Join(group, file), open) // each version of cgroups has its own
+		_ = put(filepath.Join(group, file), open) // each version of cgroups has its own files
 	}
 }
 
-// put writes values to a file that the kernel provides, one at a time.
+// put writes values to a file of the kernel, one at a time.
 func put(file string, values ...string) error {
 	for _, v := range values {
 		f, err := os.OpenFile(file, os.O_WRONLY, 0)

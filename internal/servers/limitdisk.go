@@ -10,9 +10,8 @@ import (
 	"syscall"
 )
 
-// LimitDisk leaves server n so many reads and writes a second of the disk that has its
-// data; 0: as many as it gets. It needs the right to make cgroups with the controller io
-// (version 1: blkio).
+// LimitDisk limits server n to this many reads and writes per second on the disk with its data; 0:
+// unlimited. It needs the right to create cgroups with the controller io (version 1: blkio).
 func (g *Group) LimitDisk(n, reads, writes int) error {
 	pid := g.PID(n)
 	if pid == 0 {
@@ -64,7 +63,7 @@ func (g *Group) LimitDisk(n, reads, writes int) error {
 	return put(filepath.Join(group, "cgroup.procs"), fmt.Sprint(pid))
 }
 
-// UnlimitDisk takes LimitDisk back.
+// UnlimitDisk reverses LimitDisk.
 func (g *Group) UnlimitDisk(n int) error {
 	group, err := os.ReadFile(g.diskCgroup(n))
 	if errors.Is(err, os.ErrNotExist) {
@@ -84,10 +83,10 @@ func (g *Group) UnlimitDisk(n int) error {
 	return os.Remove(g.diskCgroup(n))
 }
 
-// diskCgroup holds the path of the cgroup by which server n's disk is limited.
+// diskCgroup contains the path of the cgroup that limits server n's disk.
 func (g *Group) diskCgroup(n int) string { return filepath.Join(g.folder(n), "disk-cgroup") }
 
-// diskOf returns the whole disk of a folder's file system as major:minor.
+// diskOf returns the whole disk below a folder's file system as major:minor.
 func diskOf(folder string) (string, error) {
 	var s syscall.Stat_t
 	if err := syscall.Stat(folder, &s); err != nil {
@@ -105,8 +104,8 @@ func diskOf(folder string) (string, error) {
 	return number, nil
 }
 
-// LimitProcess leaves a process a percentage of one core, by a cgroup. release takes the
-// limit back; it may be called after the process has ended.
+// LimitProcess limits a process to a percentage of one core by a cgroup. release removes the limit;
+// it may be called after the process has ended.
 func LimitProcess(pid, percent int) (release func() error, err error) {
 	group, quota := fmt.Sprintf("/sys/fs/cgroup/benchwatch-tool-%d", pid), map[string]string{"cpu.max": fmt.Sprintf("%d 100000", percent*1000)}
 	if enabled, err := os.ReadFile("/sys/fs/cgroup/cgroup.subtree_control"); err != nil {

@@ -13,15 +13,15 @@ import (
 	"time"
 )
 
-// Machines are what ssh reaches as gen1, gen2 and so on: an sshd each on loopback, with a
-// key of its own and a data directory of benchwatch. All of them are this machine.
+// Machines are the hosts gen1, gen2 and so on for ssh: one sshd each on loopback, with its own key
+// and data directory. All of them are this machine.
 type Machines struct {
 	Dir string
 	N   int
 }
 
-// StartMachines starts n machines in a new folder, on the ports after port. path is where
-// their shells look for programs. With attached they end with the caller.
+// StartMachines starts n machines in a new folder, on the ports after port. path is the PATH of
+// their shells. With attached they end with the caller.
 func StartMachines(ctx context.Context, dir string, n, port int, path string, attached bool) (*Machines, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -31,7 +31,7 @@ func StartMachines(ctx context.Context, dir string, n, port int, path string, at
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("start machines: %w", err)
 	}
-	if err := os.MkdirAll("/run/sshd", 0o755); err != nil { // sshd asks for it
+	if err := os.MkdirAll("/run/sshd", 0o755); err != nil { // required by sshd
 		return nil, fmt.Errorf("start machines: %w", err)
 	}
 	if err := m.key(ctx, "key"); err != nil {
@@ -61,7 +61,7 @@ func StartMachines(ctx context.Context, dir string, n, port int, path string, at
 	return m, nil
 }
 
-// OpenMachines returns the machines of a folder.
+// OpenMachines returns the machines in a folder.
 func OpenMachines(dir string) (*Machines, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -76,10 +76,10 @@ func OpenMachines(dir string) (*Machines, error) {
 
 func (m *Machines) file(name string) string { return filepath.Join(m.Dir, name) }
 
-// Config is the configuration for ssh -F.
+// Config returns the path of the configuration for ssh -F.
 func (m *Machines) Config() string { return m.file("config") }
 
-// Data is the data directory of a machine.
+// Data returns the data directory of a machine.
 func (m *Machines) Data(i int) string { return m.file(fmt.Sprintf("gen%d", i)) }
 
 func (m *Machines) key(ctx context.Context, name string) error {
@@ -122,8 +122,8 @@ func (m *Machines) Start(ctx context.Context, i int, attached bool) error {
 	}
 }
 
-// Disconnect ends a machine's sshd with all of its connections. What was started through
-// them continues.
+// Disconnect ends a machine's sshd with all of its connections. Processes started through them
+// continue.
 func (m *Machines) Disconnect(i int) error {
 	pid := m.process(i).pid()
 	if pid == 0 {
@@ -139,7 +139,7 @@ func (m *Machines) Disconnect(i int) error {
 	return m.process(i).stop(10 * time.Second)
 }
 
-// Sessions is how many processes the connections to a machine have.
+// Sessions returns the number of processes of the connections to a machine.
 func (m *Machines) Sessions(i int) int {
 	if pid := m.process(i).pid(); pid != 0 {
 		return len(descendants(pid))
@@ -147,7 +147,7 @@ func (m *Machines) Sessions(i int) int {
 	return 0
 }
 
-// descendants returns the processes that a process started, and those that they did.
+// descendants returns the children of a process, and their children.
 func descendants(pid int) []int {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
 	if err != nil {

@@ -18,7 +18,7 @@ func (m *mariadb) config(n int) (string, error) {
 		"gtid_strict_mode=ON", "slave_parallel_threads=0", "skip_slave_start=OFF"), nil
 }
 
-// baseConfig is the configuration of every MariaDB server, with more lines added.
+// baseConfig returns the configuration of a MariaDB server, followed by more lines.
 func (m *mariadb) baseConfig(n int, more ...string) string {
 	node := m.folder(n)
 	lines := []string{
@@ -48,7 +48,7 @@ func (m *mariadb) install(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Copies of it begin at the empty position.
+	// Its copies start at the empty position.
 	_, err = m.ask(ctx, 1, fmt.Sprintf(`CREATE USER replica@127.0.0.1 IDENTIFIED BY '%s';
 		GRANT REPLICATION SLAVE ON *.* TO replica@127.0.0.1;
 		RESET MASTER`, secret))
@@ -58,8 +58,8 @@ func (m *mariadb) install(ctx context.Context) error {
 	return m.process(1).stop(30 * time.Second)
 }
 
-// installAlone makes the data of server 1, starts it with args added and creates the
-// accounts bench (the benchmark) and monitor (the agent and exporters).
+// installAlone creates the data of server 1, starts it with args added and creates the accounts
+// bench (the benchmark) and monitor (the agent and exporters).
 func (m *mariadb) installAlone(ctx context.Context, args ...string) error {
 	as, err := serverUser()
 	if err != nil {
@@ -87,8 +87,8 @@ func (m *mariadb) installAlone(ctx context.Context, args ...string) error {
 	if err != nil {
 		return err
 	}
-	// REPLICA MONITOR shows how far a replica is; PROCESS is for mysqld_exporter.
-	// SHOW GLOBAL STATUS, all that Galera needs, takes no privilege at all.
+	// REPLICA MONITOR shows the progress of a replica; PROCESS is for mysqld_exporter. SHOW GLOBAL
+	// STATUS, which is enough for Galera, needs no privilege.
 	_, err = m.ask(ctx, 1, fmt.Sprintf(`CREATE DATABASE IF NOT EXISTS sbtest;
 		CREATE USER IF NOT EXISTS bench@127.0.0.1 IDENTIFIED BY '%s';
 		GRANT ALL ON sbtest.* TO bench@127.0.0.1;
@@ -150,7 +150,7 @@ func (m *mariadb) describe(ctx context.Context, n int) string {
 	return text
 }
 
-// limit slows only the appliers of a replica, so that it still receives.
+// limit slows down only the appliers of a replica, so that it still receives.
 func (m *mariadb) limit(ctx context.Context, n, percent int) error {
 	var threads []string
 	if n > 1 {

@@ -13,38 +13,37 @@ import (
 	"time"
 )
 
-// Monitoring is Prometheus with the repository's rules, Alertmanager, exporters and the
-// agent for a group of servers, in a folder of their own. DIR/benchwatch.yml is the agent's
-// configuration.
+// Monitoring is Prometheus with the repository's rules, Alertmanager, exporters and the agent for a
+// group of servers, in their own folder. DIR/benchwatch.yml is the agent's configuration.
 type Monitoring struct {
 	Dir string
-	// Port is that of Prometheus. Alertmanager, node_exporter, the agent and a Grafana of
-	// our own are on the next four, the mysqld_exporters from Port+6 on.
+	// Port is Prometheus's port. The next four are for Alertmanager, node_exporter, the agent and
+	// our own Grafana; the mysqld_exporters start at Port+6.
 	Port int
 
 	attached bool
 }
 
-// MonitoringOptions are how monitoring is started.
+// MonitoringOptions are the options for starting monitoring.
 type MonitoringOptions struct {
 	Port     int    // default: a free one
-	Cluster  string // what the agent calls the servers together; may be empty
+	Cluster  string // the agent's name for all servers; may be empty
 	Binary   string // the benchwatch to run
 	Grafana  Grafana
 	Attached bool
 }
 
-// monitoringState is what the folder remembers.
+// monitoringState is the state kept in the folder.
 type monitoringState struct {
 	Kind    Kind   `json:"kind"`
 	Port    int    `json:"port"`
-	Grafana string `json:"grafana,omitempty"` // URL of one that is not ours
-	Filled  bool   `json:"filled,omitempty"`  // and has our dashboards
+	Grafana string `json:"grafana,omitempty"` // URL of a foreign Grafana
+	Filled  bool   `json:"filled,omitempty"`  // it contains our dashboards
 }
 
 const monitoring Kind = "monitoring"
 
-// StartMonitoring starts all of it for a group of servers.
+// StartMonitoring starts the monitoring of a group of servers.
 func StartMonitoring(ctx context.Context, dir string, g *Group, o MonitoringOptions) (_ *Monitoring, err error) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return nil, err
@@ -108,7 +107,7 @@ func StartMonitoring(ctx context.Context, dir string, g *Group, o MonitoringOpti
 	return m, errors.Join(writeState(dir, state), m.fillGrafana(ctx, o.Grafana))
 }
 
-// OpenMonitoring returns the monitoring that a folder holds.
+// OpenMonitoring returns the monitoring in a folder.
 func OpenMonitoring(dir string) (*Monitoring, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -126,10 +125,10 @@ func OpenMonitoring(dir string) (*Monitoring, error) {
 
 func (m *Monitoring) port(i int) string { return address(m.Port + i) }
 
-// Prometheus returns where Prometheus listens.
+// Prometheus returns the address of Prometheus.
 func (m *Monitoring) Prometheus() string { return m.port(0) }
 
-// Agent returns where the agent listens.
+// Agent returns the address of the agent.
 func (m *Monitoring) Agent() string { return m.port(3) }
 
 // Status returns a line for each program: its name and URL.
@@ -144,7 +143,7 @@ func (m *Monitoring) Status() (lines []string) {
 
 func (m *Monitoring) process(name string) process { return process(filepath.Join(m.Dir, name+".pid")) }
 
-// daemon starts a program and waits until a path of it answers.
+// daemon starts a program and waits until one of its paths answers.
 func (m *Monitoring) daemon(ctx context.Context, name, address, path string, args ...string) error {
 	return m.daemonWith(ctx, name, address, path, nil, append(args, "--web.listen-address="+address)...)
 }
@@ -211,7 +210,8 @@ func (m *Monitoring) configure(g *Group, o MonitoringOptions) error {
 			return err
 		}
 	}
-	// With it, Alertmanager may hand firing alerts to the agent, which marks them on the run.
+	// With this token, Alertmanager may send firing alerts to the agent, which marks them on the
+	// run.
 	if err := writeFile(m.Dir+"/alerts/webhook_token", rand.Text()+"\n", 0o600); err != nil {
 		return err
 	}
@@ -234,7 +234,7 @@ func (m *Monitoring) configure(g *Group, o MonitoringOptions) error {
 	return writeFile(m.Dir+"/benchwatch.yml", b.String(), 0o644)
 }
 
-// exporter starts a mysqld_exporter for server n: Debian's version observes one server.
+// exporter starts a mysqld_exporter for server n, since Debian's version observes only one server.
 func (m *Monitoring) exporter(ctx context.Context, g *Group, n int) error {
 	name := fmt.Sprintf("mysqld_exporter-n%d", n)
 	config := filepath.Join(m.Dir, name+".cnf")
@@ -244,7 +244,7 @@ func (m *Monitoring) exporter(ctx context.Context, g *Group, n int) error {
 	return m.daemon(ctx, name, m.port(5+n), "/", "prometheus-mysqld-exporter", "--config.my-cnf="+config, "--log.level=warn")
 }
 
-// WriteExporterConfig writes what mysqld_exporter needs to connect to server n.
+// WriteExporterConfig writes the configuration with which mysqld_exporter connects to server n.
 func WriteExporterConfig(file string, g *Group, n int) error {
 	secret, err := g.Password("monitor")
 	if err != nil {
@@ -253,14 +253,14 @@ func WriteExporterConfig(file string, g *Group, n int) error {
 	return writeFile(file, fmt.Sprintf("[client]\nhost=127.0.0.1\nport=%d\nuser=monitor\npassword=%s\n", g.Port+n, secret), 0o600)
 }
 
-// ReloadAgent has the agent read its configuration again.
+// ReloadAgent makes the agent read its configuration again.
 func (m *Monitoring) ReloadAgent() error { return m.process("agent").signal(syscall.SIGHUP) }
 
-// StopAgent stops the agent alone.
+// StopAgent stops only the agent.
 func (m *Monitoring) StopAgent() error { return m.process("agent").stop(10 * time.Second) }
 
-// Stop stops all of it and takes back what a Grafana that is not ours was given, but for
-// the markers. The data stays.
+// Stop stops everything, and removes from a foreign Grafana everything except the markers. The data
+// stays.
 func (m *Monitoring) Stop(ctx context.Context) error {
 	release, err := lock(ctx, m.Dir)
 	if err != nil {

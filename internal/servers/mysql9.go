@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// mysql9 is MySQL 9 of Debian's unstable distribution on an older Debian, without
-// installing it: its packages are unpacked into a folder and run with their own C library.
-// It is a source with replicas, or a group (Group Replication).
+// mysql9 is MySQL 9 from Debian's unstable distribution on an older Debian, without installing it:
+// its packages are unpacked into a folder and run with their own C library. It is a source with
+// replicas, or a group (Group Replication).
 type mysql9 struct {
 	*Group
 	root string // of the unpacked packages
 }
 
-// mysqlFolder is where MySQL is unpacked: BENCHWATCH_MYSQL9, or build/mysql9 below the
+// mysqlFolder returns the folder for MySQL: BENCHWATCH_MYSQL9, or build/mysql9 below the
 // repository's root.
 func mysqlFolder() (string, error) {
 	if dir := os.Getenv("BENCHWATCH_MYSQL9"); dir != "" {
@@ -28,7 +28,7 @@ func mysqlFolder() (string, error) {
 	return filepath.Join(root, "build/mysql9"), err
 }
 
-// Repository returns the root of the repository that the working directory is in.
+// Repository returns the root of the repository that contains the working directory.
 func Repository() (string, error) {
 	dir, err := os.Getwd()
 	for ; err == nil; dir = filepath.Dir(dir) {
@@ -53,9 +53,8 @@ func newMySQL9(g *Group) (*mysql9, error) {
 	return &mysql9{g, root}, nil
 }
 
-// UnpackMySQL9 fetches MySQL 9 (100 MB) and unpacks it, unless that was done before. apt
-// works in folders of its own for that, with the system's keys. A mirror that is no longer
-// updated will do.
+// UnpackMySQL9 fetches MySQL 9 (100 MB) and unpacks it, unless that is already done. apt uses its
+// own folders for this, with the system's keys. A mirror that is no longer updated is sufficient.
 func UnpackMySQL9(ctx context.Context) error {
 	root, err := mysqlFolder()
 	if err != nil {
@@ -179,7 +178,7 @@ func (m *mysql9) config(n int) (string, error) {
 	return strings.Join(lines, "\n") + "\n", nil
 }
 
-// install: the accounts are in no binary log, for members of a group must not have
+// install keeps the accounts out of the binary log, since members of a group must not have
 // transactions of their own.
 func (m *mysql9) install(ctx context.Context) error {
 	secrets := map[string]string{}
@@ -226,7 +225,7 @@ GRANT REPLICATION SLAVE, CONNECTION_ADMIN, BACKUP_ADMIN, GROUP_REPLICATION_STREA
 	return nil
 }
 
-// forget: each server makes an identity of its own.
+// forget: each server creates its own identity.
 func (m *mysql9) forget() []string { return []string{"auto.cnf"} }
 
 func (m *mysql9) startAll(ctx context.Context) error {

@@ -26,8 +26,8 @@ type Postgres struct {
 // ErrNoPostgres is returned if PostgreSQL is not installed.
 var ErrNoPostgres = errors.New("PostgreSQL is not installed; scripts/packages.sh test installs it")
 
-// StartPostgres makes a server in a new folder and starts it. The kernel ends it when the
-// caller dies.
+// StartPostgres creates a server in a new folder and starts it. The kernel ends it when the caller
+// dies.
 func StartPostgres(ctx context.Context, dir string) (_ *Postgres, err error) {
 	p := &Postgres{Dir: dir}
 	if p.bin, err = postgresPrograms(); err != nil {
@@ -47,7 +47,7 @@ func StartPostgres(ctx context.Context, dir string) (_ *Postgres, err error) {
 	if p.Password, err = password(dir, "bench"); err != nil {
 		return nil, err
 	}
-	// Its owner runs initdb, which reads the password from it.
+	// The owner runs initdb, which reads the password from it.
 	secret, data, log := filepath.Join(dir, "bench.password"), filepath.Join(dir, "data"), filepath.Join(dir, "server.log")
 	if err := errors.Join(os.Mkdir(data, 0o700), os.WriteFile(log, nil, 0o644)); err != nil {
 		return nil, err
@@ -85,21 +85,21 @@ func (p *Postgres) process() process { return process(filepath.Join(p.Dir, "pid"
 // Address returns where the server listens.
 func (p *Postgres) Address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(p.Port)) }
 
-// Program returns the path of one of PostgreSQL's programs of the server's version.
+// Program returns the path of a PostgreSQL program of the server's version.
 func (p *Postgres) Program(name string) string { return filepath.Join(p.bin, name) }
 
 // Stop ends the server and waits for it.
 func (p *Postgres) Stop() error { return p.process().stop(30 * time.Second) }
 
-// postgresPrograms returns the folder of the newest version's programs: Debian's, or that of
-// the postgres in the PATH.
+// postgresPrograms returns the folder with the newest version's programs: Debian's, or the folder
+// of the postgres in the PATH.
 func postgresPrograms() (string, error) {
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/postgres")
 	if err != nil {
 		return "", err
 	}
 	version := func(path string) int {
-		n, _ := strconv.Atoi(strings.Split(path, "/")[4]) // 9.6 is older than all whole numbers
+		n, _ := strconv.Atoi(strings.Split(path, "/")[4]) // 9.6 is below all whole numbers
 		return n
 	}
 	if len(found) > 0 {

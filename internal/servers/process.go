@@ -17,9 +17,9 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// process is a program in the background, known by its pid file. The file holds "PID
-// START BOOT": a pid alone may belong to another process by now, so nothing is signalled
-// unless its start time and the machine's boot id still match.
+// process is a background program, identified by its pid file. The file contains "PID START BOOT",
+// since a pid alone may meanwhile belong to another process: nothing is signalled unless its start
+// time and the machine's boot id still match.
 type process string
 
 // program is what a process executes.
@@ -32,7 +32,7 @@ type program struct {
 	attached bool
 }
 
-// launcher runs functions on one thread that never ends: a parent death signal is sent
+// launcher runs functions on one thread that never ends: the kernel sends a parent death signal
 // when the thread that started the child ends, not when its process does.
 var launcher = sync.OnceValue(func() chan<- func() {
 	work := make(chan func())
@@ -60,8 +60,8 @@ func startOnLauncher(cmd *exec.Cmd) error {
 	return <-started
 }
 
-// start runs a program in a session of its own, without the caller's input, so that a
-// Ctrl-C meant for the caller does not reach it.
+// start runs a program in its own session and without the caller's input, so that a Ctrl-C meant
+// for the caller does not reach it.
 func (p process) start(prog program) error {
 	path, err := lookPath(prog.args[0])
 	if err != nil {
@@ -86,17 +86,17 @@ func (p process) start(prog program) error {
 	if err := launch(cmd); err != nil {
 		return fmt.Errorf("start %s: %w", prog.args[0], err)
 	}
-	go func() { _ = cmd.Wait() }() // reaps it; the pid file is what counts
+	go func() { _ = cmd.Wait() }() // reaps it; only the pid file counts
 	stat, err := statOf(cmd.Process.Pid)
-	if err != nil { // it has ended already, and its log says why
+	if err != nil { // it has already ended; its log has the reason
 		return nil
 	}
 	text := fmt.Sprintf("%d %d %s\n", stat.PID, stat.Starttime, bootID())
 	return writeFile(string(p), text, 0o644)
 }
 
-// pid returns the process id if that very process still runs, or 0. A zombie does not run,
-// unless other threads of it do: they still have its ports.
+// pid returns the process id if this very process is still running, otherwise 0. A zombie is not
+// running, unless other threads of it are: they still have its ports.
 func (p process) pid() int {
 	pid, start, boot := p.recorded()
 	if boot != bootID() {
@@ -119,7 +119,7 @@ func (p process) recorded() (pid int, start uint64, boot string) {
 	return pid, start, boot
 }
 
-// stopped reports whether a signal has stopped the process.
+// stopped reports whether a signal has suspended the process.
 func (p process) stopped() bool {
 	stat, err := statOf(p.pid())
 	return err == nil && stat.State == "T"
@@ -135,8 +135,8 @@ func (p process) signal(s syscall.Signal) error {
 	return syscall.Kill(pid, s)
 }
 
-// stop asks the process to end, kills it after the grace period, and kills what it left
-// behind in its session, such as the rsync of a state transfer.
+// stop asks the process to end, kills it after the grace period, and kills its remaining children
+// in its session, such as the rsync of a state transfer.
 func (p process) stop(grace time.Duration) error {
 	session, _, boot := p.recorded()
 	if p.signal(syscall.SIGTERM) == nil {
@@ -163,8 +163,8 @@ func (p process) waitEnd(limit time.Duration) bool {
 	return poll(ctx, func() bool { return p.pid() == 0 }) == nil
 }
 
-// killSession kills the processes of a session whose command line names a folder. Both
-// must hold: the session's number may belong to other processes by now.
+// killSession kills the processes of a session whose command line contains a folder. Both are
+// required, since the session's number may meanwhile belong to other processes.
 func killSession(session int, dir string) {
 	all, err := procfs.AllProcs()
 	if err != nil {
@@ -197,14 +197,14 @@ var bootID = sync.OnceValue(func() string {
 	return strings.TrimSpace(string(text))
 })
 
-// sbin are the folders of daemons, which an ordinary user's PATH may lack.
+// sbin are the folders with daemons, which an ordinary user's PATH may lack.
 const sbin = "/usr/local/sbin:/usr/sbin:/sbin"
 
 func environment() []string {
 	return append(os.Environ(), "PATH="+os.Getenv("PATH")+":"+sbin)
 }
 
-// lookPath finds a program, also where daemons are.
+// lookPath finds a program, including daemons.
 func lookPath(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	for _, dir := range filepath.SplitList(sbin) {
@@ -218,7 +218,7 @@ func lookPath(name string) (string, error) {
 	return path, nil
 }
 
-// run executes a program to its end. The error has the end of its output.
+// run executes a program to its end. The error contains the end of its output.
 func run(ctx context.Context, user *syscall.Credential, args ...string) error {
 	path, err := lookPath(args[0])
 	if err != nil {
@@ -257,7 +257,7 @@ func tail(text string, lines int) string {
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
-// writeFile replaces a file, so that a reader never sees half of it.
+// writeFile replaces a file atomically.
 func writeFile(path, text string, mode fs.FileMode) error {
 	if err := os.WriteFile(path+".new", []byte(text), mode); err != nil {
 		return err

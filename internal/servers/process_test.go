@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// parent starts an attached process and one that is not, and dies by SIGKILL.
+// parent starts an attached process and one that is not attached, and dies by SIGKILL.
 func parent(dir string) {
 	for name, attached := range map[string]bool{"attached": true, "detached": false} {
 		if err := process(filepath.Join(dir, name)).start(program{args: []string{"sleep", "60"}, attached: attached}); err != nil {
@@ -66,7 +66,7 @@ func TestStopEndsWhatStartStarted(t *testing.T) {
 	}
 }
 
-// A pid that belongs to another process by now, or is from before the last boot, is left alone.
+// A pid that now belongs to another process, or is from before the last boot, is not signalled.
 func TestStopLeavesOtherProcessesAlone(t *testing.T) {
 	for name, text := range map[string]func(pid int, start uint64) string{
 		"other start time": func(pid int, start uint64) string { return fmt.Sprintf("%d %d %s\n", pid, start+1, bootID()) },
@@ -95,7 +95,7 @@ func TestStopLeavesOtherProcessesAlone(t *testing.T) {
 	}
 }
 
-// A process that ignores SIGTERM, or that is stopped, ends all the same.
+// A process that ignores SIGTERM, or is suspended, ends nevertheless.
 func TestStopInsists(t *testing.T) {
 	p := launch(t, "bash", "-c", `trap "" TERM; while :; do sleep 0.1; done`)
 	if err := p.signal(syscall.SIGSTOP); err != nil {
@@ -107,7 +107,7 @@ func TestStopInsists(t *testing.T) {
 	}
 }
 
-// What a killed process left in its session ends with it, if it works on the folder.
+// The remaining children of a killed process end with it if they work on the folder.
 func TestStopEndsWhatWasLeftBehind(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pids")
 	p := process(filepath.Join(filepath.Dir(file), "pid"))
@@ -169,7 +169,7 @@ func TestAttachedProcessDiesWithItsParent(t *testing.T) {
 	}
 }
 
-// A folder that others filled is not taken.
+// A folder with foreign files is refused.
 func TestForeignFolders(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "theirs")
@@ -196,7 +196,7 @@ func TestForeignFolders(t *testing.T) {
 	}
 }
 
-// A taken port is reported before anything is made.
+// A used port is reported before anything is created.
 func TestTakenPort(t *testing.T) {
 	need.Program(t, "mariadbd")
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -1,5 +1,5 @@
-// Package simulation makes series whose truth is known, for tests of verdicts. The tests have fixed
-// seeds; BENCHWATCH_SIMULATIONS, which make simulations sets, repeats them more often.
+// Package simulation generates series with known properties, for tests of verdicts. The tests have
+// fixed seeds; BENCHWATCH_SIMULATIONS, set by make simulations, repeats them more often.
 package simulation
 
 import (
@@ -24,11 +24,12 @@ func Repeats(t testing.TB, few int) int {
 	return n
 }
 
-// Process generates values around 0 with the standard deviation 1.
+// Process generates values around 0 with standard deviation 1.
 type Process struct {
 	// Dependence is the autocorrelation of neighbours, of order 1.
 	Dependence float64
-	// Noise is the standard deviation of independent noise over these waves, as a multiple of theirs.
+	// Noise is the standard deviation of additional independent noise, as a multiple of the
+	// standard deviation of these waves.
 	Noise float64
 }
 
@@ -47,8 +48,8 @@ func (p Process) Values(random *rand.Rand, n int) []float64 {
 	return values
 }
 
-// CheckShare fails if found is more of all cases than a share of them gives by chance, with so many
-// standard errors.
+// CheckShare fails if found is a larger part of all than this share can give by chance, within so
+// many standard errors.
 func CheckShare(t testing.TB, what string, found, all int, share, errors float64) {
 	t.Helper()
 	n := float64(all)

@@ -1,5 +1,5 @@
-// Command cmd takes the place of a benchmark tool: whatever its arguments, it writes a recorded
-// output, cut anywhere, at the pace that its environment says.
+// Command cmd replaces a benchmark tool. Whatever its arguments, it writes a recorded output, cut
+// anywhere, at a pace set by its environment.
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 func main() {
 	if err := play(); err != nil {
 		fmt.Fprintln(os.Stderr, "replay:", err)
-		os.Exit(74) // EX_IOERR, as a tool that looks at its writes
+		os.Exit(74) // EX_IOERR, like a tool that checks its writes
 	}
 }
 
@@ -47,7 +47,7 @@ func play() error {
 	return nil
 }
 
-// output is a stream with what is still to be written to it.
+// output is a stream with the text that is left to write.
 type output struct {
 	to   *os.File
 	rest []byte
@@ -101,11 +101,11 @@ Threads started!
 
 `
 
-// generate writes interval lines of a run that is longer than any recording.
+// generate writes interval lines for a run longer than any recording.
 func generate(w io.Writer, lines int, takes time.Duration) error {
 	out := bufio.NewWriterSize(w, 64<<10)
 	began := time.Now()
-	_, _ = out.WriteString(banner) // the error stays until Flush
+	_, _ = out.WriteString(banner) // Flush returns the error
 	for n := 1; n <= lines; n++ {
 		fmt.Fprintf(out, "[ %ds ] thds: 4 tps: 10.00 qps: 200.00 (r/w/o: 140.00/40.00/20.00) lat (ms,95%%): 1.04 err/s: 0.00 reconn/s: 0.00\n", n)
 		if takes > 0 {

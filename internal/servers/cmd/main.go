@@ -1,5 +1,5 @@
-// Command cmd starts and stops database servers and monitoring, each in a folder of
-// its own on loopback. The demo uses it, too.
+// Command cmd starts and stops database servers and monitoring on loopback, each in its own folder.
+// The demo uses it, too.
 package main
 
 import (
