@@ -43,6 +43,7 @@ type modelled struct {
 	log     *logFile
 	blind   bool // the agent can't see which files are open
 	lossy   bool // an operation may have removed what was not read
+	hasty   bool // the log is rotated as soon as the agent enters it
 	history []string
 }
 
@@ -123,6 +124,14 @@ func (m *modelled) copyTo(name string) []byte {
 	return text
 }
 
+func (m *modelled) copyTruncate() {
+	if m.exists() {
+		m.endLine()
+		m.copyTo(m.free())
+		m.must(os.Truncate(m.path, 0))
+	}
+}
+
 func (m *modelled) exists() bool {
 	_, err := os.Stat(m.path)
 	return err == nil
@@ -151,13 +160,7 @@ var operations = []struct {
 		}
 	}},
 	{"reopen", false, (*modelled).reopen},
-	{"copytruncate", false, func(m *modelled) {
-		if m.exists() {
-			m.endLine()
-			m.copyTo(m.free())
-			m.must(os.Truncate(m.path, 0))
-		}
-	}},
+	{"copytruncate", false, (*modelled).copyTruncate},
 	{"replaced by a copy, the tool reopens", false, func(m *modelled) {
 		if m.exists() {
 			m.reopen()
@@ -328,6 +331,9 @@ func (m *modelled) look() {
 		}
 		if f.reader != reader {
 			idle = 0
+			if m.hasty && f.state == following && f.reader.End() == 0 {
+				m.copyTruncate()
+			}
 		}
 	}
 }
@@ -417,4 +423,32 @@ func TestFollowingModel(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRotatedBeforeItIsRead guards that lines of a file which is copied and truncated between
+// the decision to read it and the first read of it are read from the copy.
+func TestRotatedBeforeItIsRead(t *testing.T) {
+	dir := t.TempDir()
+	m := &modelled{t: t, rand: rand.New(rand.NewPCG(1, 0)), dir: dir, path: filepath.Join(dir, "l", "a.log"), now: time.Now().Add(-24 * time.Hour)}
+	m.must(os.Mkdir(filepath.Dir(m.path), 0o755))
+	m.open()
+	defer func() {
+		m.tool.Close()
+		m.log.close()
+	}()
+	m.start()
+	m.write(banner)
+	m.append()
+	m.endLine()
+	m.look()
+	for range 3 {
+		m.copyTruncate()
+		m.append()
+		m.hasty = true
+		m.look()
+		m.hasty = false
+		m.look()
+	}
+	m.append()
+	m.check()
 }

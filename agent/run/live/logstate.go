@@ -32,6 +32,8 @@ import (
 //	several renames      … → superseded, for each file between, oldest first → following
 //	copytruncate         following → missing → superseded, the copy's rest → following
 //	several of these     the same, for each copy
+//	before the first     following → superseded, the copy → following
+//	byte was read
 //	truncated, reused    following → missing → following from the beginning, with a gap
 //	mv, sed -i, rsync    following → finishing → following the copy at the same position
 //	cp, rsync --inplace  following → missing, while the file is a beginning of what was read
@@ -155,7 +157,13 @@ func (f *logFile) observe(ctx context.Context) (o observation, err error) {
 	case f.state == following:
 		f.state = finishing
 	}
-	if f.state != missing {
+	// Only a file with content is entered: if nothing was read of it and it is empty, that was
+	// truncated away meanwhile, and may be in a copy.
+	emptied := f.state == following && f.reader.End() == 0 && info.Size() == 0 && len(f.earlier) > 0
+	if emptied {
+		f.state = superseded
+	}
+	if f.state != missing && !emptied {
 		f.lastWrite = info.ModTime()
 	}
 	o.state, o.changed = f.state, f.lastWrite
