@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// Tests and the program share one module, so that `go test ./...` runs everything. What
-// only tests need must not get into the program. Of Prometheus it has what writes
-// blocks, but neither its database nor its query engine.
+// Tests and the program share one module, so that `go test ./...` runs everything. Dependencies of
+// tests must not get into the program. It contains the part of Prometheus that writes blocks, but
+// neither its database nor its query engine.
 func TestProgramLinksNothingOfTheTests(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "../agent").Output()
 	if err != nil {

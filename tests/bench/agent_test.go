@@ -81,7 +81,7 @@ func shows(text, series, value string) bool {
 	return false
 }
 
-// BenchmarkScrape compares the CPU time of a scrape with that of as many constant gauges of
+// BenchmarkScrape compares the CPU time of a scrape with the time for as many constant gauges of
 // plain client_golang.
 func BenchmarkScrape(b *testing.B) {
 	config, series := targets(b, 3), 0
@@ -104,8 +104,8 @@ func BenchmarkScrape(b *testing.B) {
 	})
 }
 
-// scrapeCost returns the CPU milliseconds of a scrape and its series. What the daemon does
-// besides is measured first and subtracted.
+// scrapeCost returns the CPU milliseconds of a scrape and its series. It first measures the
+// daemon's other work and subtracts it.
 func scrapeCost(d *daemon) (milliseconds float64, series int) {
 	const quiet, scrapes = 3 * time.Second, 1000
 	before := d.usage()
@@ -312,9 +312,9 @@ func BenchmarkRounds(b *testing.B) {
 	}
 }
 
-// observed runs the command under benchwatch. It returns its throughput and the CPU time of
-// agent and wrapper as a percentage of that of sysbench and its server: unlike throughput,
-// that does not depend on what else the machine does.
+// observed runs the command under benchwatch. It returns the throughput, and the CPU time of agent
+// and wrapper as a percentage of the time of sysbench and its server. Unlike throughput, this
+// percentage does not depend on the other load of the machine.
 func observed(b *testing.B, g *servers.Group, binary, config string, command []string) (rate, cpu float64) {
 	agent, file := startAgent(b, binary, config)
 	defer agent.stop() // the next round must have the machine to itself

@@ -56,8 +56,7 @@ func BenchmarkLong(b *testing.B) {
 	})
 }
 
-// peakOf returns the most memory of a program that was resident, and its CPU time. Its
-// output is dropped.
+// peakOf returns the maximum resident memory of a program and its CPU time. It discards the output.
 func peakOf(b *testing.B, binary string, args ...string) values {
 	b.Helper()
 	cmd := exec.Command(binary, args...)

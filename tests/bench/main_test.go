@@ -166,7 +166,7 @@ func printTable(to io.Writer) {
 	w.Flush()
 }
 
-// quotient returns our value as a multiple of another program's.
+// quotient returns our value as a multiple of the other program's.
 func quotient(v values, other string) string {
 	if v[other] == 0 {
 		return "-"

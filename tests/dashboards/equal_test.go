@@ -14,9 +14,8 @@ import (
 	"time"
 )
 
-// With PROMETHEUS_EQUAL_URL set, every query of every dashboard has on that Prometheus
-// the same series and values as on the one of PROMETHEUS_URL, in all PROMETHEUS_WINDOWS.
-// tests/fleet sets them.
+// With PROMETHEUS_EQUAL_URL set, every query of every dashboard has the same series and values on
+// that Prometheus as on PROMETHEUS_URL, in all PROMETHEUS_WINDOWS. tests/fleet sets them.
 func TestTwoServersAreEqual(t *testing.T) {
 	other := Prometheus{URL: os.Getenv("PROMETHEUS_EQUAL_URL")}
 	if other.URL == "" {

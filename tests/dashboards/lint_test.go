@@ -68,7 +68,7 @@ func (l *linter) broken(rule string, d *Dashboard, p *Panel, message string) {
 	l.t.Errorf("%s: %s: %s", where, rule, message)
 }
 
-// The rules of dashboard-linter that concern Prometheus. Those of LogQL do not apply;
+// The rules of dashboard-linter for Prometheus. Its rules for LogQL do not apply;
 // target-promql-rule is TestEveryQueryParses.
 func TestRulesOfDashboardLinter(t *testing.T) {
 	l := &linter{t: t, excluded: readExclusions(t), used: map[string]bool{}}

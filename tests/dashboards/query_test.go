@@ -53,7 +53,7 @@ func (v *Variable) expr() string {
 	return ""
 }
 
-// queries returns all queries of a dashboard: those of panels, annotations and variables.
+// queries returns all queries of a dashboard: of its panels, annotations and variables.
 func queries(t *testing.T, d *Dashboard) []query {
 	t.Helper()
 	var all []query
@@ -262,8 +262,8 @@ func TestLegendsNameLabelsThatAreLeft(t *testing.T) {
 	}
 }
 
-// labelsLeft returns the labels that a query's result can have. some means that it also has
-// those of the selectors, whatever they are.
+// labelsLeft returns the labels that a query's result can have. some means that it also has all
+// labels of the selectors.
 func labelsLeft(expr parser.Expr) (left []string, some bool) {
 	switch n := expr.(type) {
 	case *parser.ParenExpr:

@@ -52,8 +52,8 @@ var ofNoRun = map[string]string{
 	"live-run: Agent CPU":              "all agents",
 }
 
-// With other runs, on other clusters and hosts, and with several agents that sample each
-// server, every panel and annotation shows of a run what it shows without them.
+// Each panel and annotation shows the same about a run whether or not there are other runs, on
+// other clusters and hosts, and several agents that sample each server.
 func TestRunsAreSeparate(t *testing.T) {
 	need.Program(t, "prometheus")
 	need.Program(t, "promtool")
@@ -101,8 +101,8 @@ func TestRunsAreSeparate(t *testing.T) {
 	}
 }
 
-// With two runs at the same time on two clusters of the Prometheus of PROMETHEUS_URL, no panel
-// and no annotation names a server or the run of the other.
+// With two simultaneous runs on two clusters in the Prometheus of PROMETHEUS_URL, no panel or
+// annotation of one run names the other run or its servers.
 func TestPanelsShowOnlyTheRun(t *testing.T) {
 	p := askedPrometheus(t)
 	for _, w := range askedWindows(t) {

@@ -138,7 +138,7 @@ func TestManifestsAreValid(t *testing.T) {
 	}
 }
 
-// TestRulesAndDashboards guards that the chart brings those of the repository.
+// TestRulesAndDashboards guards that the chart contains the rules and dashboards of the repository.
 func TestRulesAndDashboards(t *testing.T) {
 	found := objects(t, render(t, all))
 	rules, dashboards := 0, 0

@@ -14,8 +14,8 @@ import (
 	"github.com/benchwatch/benchwatch/internal/agents"
 )
 
-// One command puts an old log into a Prometheus data directory, and Prometheus then returns
-// the values of the log.
+// One command writes an old log into a Prometheus data directory, and Prometheus then returns the
+// values of the log.
 func TestBackfill(t *testing.T) {
 	dir := t.TempDir()
 	log, data := filepath.Join(dir, "old.log"), filepath.Join(dir, "data")

@@ -85,7 +85,7 @@ func (a *agent) counted(t *testing.T, id string) {
 	})
 }
 
-// summarised fails the test unless the run's summary equals that of the log.
+// summarised fails the test unless the run's summary equals the log's.
 func (a *agent) summarised(t *testing.T, id string) {
 	t.Helper()
 	p := readLog(t, a.DataDir, id)

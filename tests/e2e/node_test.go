@@ -120,7 +120,7 @@ func TestNodeKilledAndRejoined(t *testing.T) {
 	})
 }
 
-// The values that the agent reports for a node are those of the node.
+// The agent reports the same values for a node as the node itself.
 func TestValuesAreTheServers(t *testing.T) {
 	a := startAgent(t, clusterTargets())
 	a.up(t, 2, true)

@@ -11,8 +11,8 @@ import (
 	"github.com/benchwatch/benchwatch/internal/agents"
 )
 
-// The round trip to a target behind a proxy is that to a server, which the agent's statement
-// reaches at each tick.
+// The round trip to a target behind a proxy includes the way to the server, which the agent's
+// statement reaches at each tick.
 func TestRoundTripThroughProxy(t *testing.T) {
 	address := agents.FreeAddress(t)
 	config := filepath.Join(t.TempDir(), "haproxy.cfg")

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// auroraTables are those of the article by workload and engine: concurrency, thousand queries
+// auroraTables are the tables of the article by workload and engine: concurrency, thousand queries
 // per second, CPU in %, mean time in ms.
 var auroraTables = map[string]string{
 	"ro/mysql":  "400 112 98 39.27, 1000 108 99 103.08, 2000 95 99 230.70, 3000 88 99 365.23, 4000 44 90 974.83, 5000 17 57 4106.50, 6000 8.9 39 8076.35",

@@ -1,9 +1,9 @@
-// Package figures draws the tables and charts of five published articles, each with one
-// command, from logs in the form in which their authors had them. The numbers that an
-// article states are those of the logs, so that the tables can be compared with it; the
-// others have the shapes that it states. What was recorded of servers is of real runs.
+// Package figures draws the tables and charts of five published articles, each with one command,
+// from logs in the authors' form. The numbers stated in an article are in the logs, so that the
+// tables can be compared with it; other numbers have the stated shapes. The recorded values of
+// servers come from real runs.
 //
-// `go test ./tests/figures -keep DIR` leaves the figures in a folder, to be looked at.
+// `go test ./tests/figures -keep DIR` keeps the figures in a folder for inspection.
 package figures
 
 import (

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestGalera is one row for each configuration with the write sets of the run and each
-// node's throughput up to the end of its drain. All three are one recorded run of a real
-// cluster, of which two got other settings: the article's numbers are of a larger machine.
+// TestGalera has one row per configuration, with the write sets of the run and each node's
+// throughput up to the end of its drain. All three are one recorded run of a real cluster, two of
+// them with changed settings, since the article's numbers come from a larger machine.
 func TestGalera(t *testing.T) {
 	l := newLab(t)
 	const recorded = "../../internal/recorded/testdata/galera"

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// tidbTables are those of the article: threads, tps, qps, min, avg, 95th, max.
+// tidbTables are the tables of the article: threads, tps, qps, min, avg, 95th, max.
 var tidbTables = map[string]string{
 	"oltp_point_select": `
 64 148098.00 148098.00 0.26 0.43 0.52 276.54

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// ycsbTables are those of the article, a line for each run: threads, rows, seconds, ops/s,
-// reads, their mean in µs, inserts, their mean in µs.
+// ycsbTables are the tables of the article, one line per run: threads, rows, seconds, ops/s, reads,
+// their mean in µs, inserts, their mean in µs.
 var ycsbTables = map[string]string{
 	"sharded": `
 1 1000000 1199 833 599849 1151 400151 1262

@@ -74,8 +74,8 @@ func (f *fleet) compare(t *testing.T, began, ended time.Time) {
 	f.compareDashboards(t, from, end)
 }
 
-// ruleSamples reads the ruler's samples from its files. each gets the samples of a
-// series, of which NaN are stale markers.
+// ruleSamples reads the ruler's samples from its files. each receives the samples of a series; NaN
+// is a stale marker.
 func ruleSamples(t *testing.T, dir, match string, from, to time.Time, each func(labels.Labels, []prompb.Sample)) recorded {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "promtool", "tsdb", "dump", fmt.Sprintf("--min-time=%d", from.UnixMilli()), fmt.Sprintf("--max-time=%d", to.UnixMilli()), "--match="+match, dir)

@@ -24,9 +24,8 @@ import (
 	"github.com/benchwatch/benchwatch/internal/servers"
 )
 
-// simulator serves the output of a real agent as that of many: each has its own runs.
-// It adds a counter of its answers, which shows in an engine whether one is missing or
-// there twice.
+// simulator serves the output of a real agent as the output of many agents, each with its own runs.
+// It adds a counter of its answers, which reveals missing and duplicate answers in an engine.
 type simulator struct {
 	text    atomic.Pointer[string] // the agent's last answer
 	answers []atomic.Int64

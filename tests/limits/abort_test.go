@@ -26,16 +26,16 @@ import (
 	"github.com/benchwatch/benchwatch/internal/servers"
 )
 
-// within is how long after a condition of --abort-when held the tool has ended.
+// within is how long after a condition of --abort-when began to hold the tool may continue.
 const within = 2 * time.Second
 
-// aborting is a run that is to be ended by a condition.
+// aborting is a run that a condition should end.
 type aborting struct {
 	condition string
 	targets   string // in the configuration
 	of        string // the targets of the run, if they are not where the tool connects to
 	command   []string
-	// cause makes the condition hold, undo what it was made of.
+	// cause makes the condition hold; undo reverses cause.
 	cause, undo func(t *testing.T)
 	// printed recognises the tool's line by which the condition holds. The tool reports once a
 	// second, so what it prints can't be known before. Without it, the condition holds since

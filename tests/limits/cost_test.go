@@ -55,10 +55,9 @@ func read(t *testing.T, pid int) reading {
 	return r
 }
 
-// TestCost guards that what a transaction took of the machine is what the kernel counted
-// between the first and the last sample of the run. The samples are taken up to some
-// milliseconds after their ticks, on a busy machine tens of them: of 20 seconds that is less
-// than 1 %.
+// TestCost guards that the reported cost of a transaction on the machine equals the kernel's counts
+// between the first and the last sample of the run. On a busy machine samples are taken tens of
+// milliseconds after their ticks: less than 1 % of 20 seconds.
 func TestCost(t *testing.T) {
 	const id, tolerance = "cost", 0.01
 	set(t, "innodb_flush_log_at_trx_commit", "1")
@@ -129,7 +128,7 @@ func TestCost(t *testing.T) {
 	if seen < 5 {
 		t.Errorf("%d of 5 costs: %+v", seen, report.Runs[0].Costs)
 	}
-	// The machine's is everybody's: the server has a part of it.
+	// The machine's CPU time includes all programs; the server has a part of it.
 	server, machine := last.server-first.server, last.cpu-first.cpu
 	t.Logf("the server took %.0f %% of the CPU in use: %.1f µs for each transaction", 100*server/machine, server/transactions*1e6)
 	if server > machine*(1+tolerance) {

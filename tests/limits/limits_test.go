@@ -177,8 +177,8 @@ func cpuOf(t *testing.T, pid int) float64 {
 // limited is a run that one thing limits.
 type limited struct {
 	name string
-	// want are the findings that name the thing, text is in the evidence of the first of them; none
-	// if nothing limits the run.
+	// want are the findings that name the limit, and text is in the evidence of the first finding;
+	// empty if nothing limits the run.
 	want []analysis.Limit
 	text string
 	// noise: if other programs take more of the CPU, they limit the run themselves.
@@ -397,9 +397,9 @@ var cases = []limited{
 // beside is how many programs use the CPU in the second run of each case.
 var beside = cores()
 
-// TestFirstFinding guards that the first finding is the thing that limited the run, on a machine that
-// has nothing else to do, and that on one with all cores in use it is that thing, or time that is
-// unknown: never another one that is said to explain more than half.
+// TestFirstFinding guards that on an otherwise idle machine the first finding is what limited the
+// run. On a machine with all cores in use it is the same, or unknown time: never another cause that
+// allegedly explains more than half.
 func TestFirstFinding(t *testing.T) {
 	for _, c := range cases {
 		for _, load := range []struct {
@@ -432,7 +432,7 @@ func TestFirstFinding(t *testing.T) {
 	}
 }
 
-// judge fails the test if the verdict is not that of a case.
+// judge fails the test if the verdict differs from the case's.
 func (c *limited) judge(t *testing.T, v *analysis.Verdict, foreign float64, loaded bool) {
 	t.Helper()
 	first, share, unknown := "none", 0.0, 0.0

@@ -44,8 +44,8 @@ int fdatasync(int fd) {
 }
 `
 
-// syncing returns a server with the sysbench tables in whose files of a name each fsync takes that
-// much longer.
+// syncing returns a server with the sysbench tables. Each fsync of its files with this name takes
+// longer by delay.
 func syncing(t *testing.T, file string, delay time.Duration, settings ...string) *servers.Group {
 	t.Helper()
 	compiler, err := exec.LookPath("cc")

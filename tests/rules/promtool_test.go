@@ -14,7 +14,7 @@ import (
 	"github.com/benchwatch/benchwatch/internal/need"
 )
 
-// promtool is the program of that name, or the one that PROMTOOL names.
+// promtool is the program promtool, or the one in the variable PROMTOOL.
 var promtool = cmp.Or(os.Getenv("PROMTOOL"), "promtool")
 
 // check runs a program in the project's root and fails the test if the program fails.

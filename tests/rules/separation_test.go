@@ -70,9 +70,9 @@ func TestAlertsAreSeparate(t *testing.T) {
 	}
 }
 
-// separation returns a test and its path: the first case of an alert's tests in company of
-// the second, whose run, cluster and hosts have other names, but whose servers have the
-// same, and of a second agent.
+// separation returns a test and its path: the first case of an alert's tests together with the
+// second case and a second agent. The second case's run, cluster and hosts have different names,
+// but its servers have the same names.
 func separation(t *testing.T, alert string) (path string, test []byte) {
 	t.Helper()
 	var file unitTest
@@ -156,8 +156,8 @@ func secondAgent(t *testing.T, input []inputSeries) []inputSeries {
 	return out
 }
 
-// firing turns what a case expects of its alerts into a test of ALERTS that leaves out
-// those of the company.
+// firing turns the alerts expected by a case into a test of ALERTS without the alerts of the second
+// case.
 func firing(c testCase, renamed bool) []expressionTest {
 	var own []string
 	for _, name := range identity {
@@ -206,8 +206,8 @@ func formatSeries(name string, l map[string]string) string {
 	return name + "{" + strings.Join(pairs, ",") + "}"
 }
 
-// A hundred runs at once, each on a cluster of its own whose servers have the same names,
-// each server sampled by four agents: each run has the values of its own.
+// A hundred runs at once, each on its own cluster with the same server names, each server sampled
+// by four agents: each run has its own values.
 func TestHundredRunsAreSeparate(t *testing.T) {
 	const runs, agents = 100, 4
 	c := testCase{Name: "a hundred runs", Interval: "1s"}

@@ -54,7 +54,7 @@ func (p *Prometheus) holds(ctx context.Context, expression string) (bool, string
 	if err != nil {
 		return false, "", fmt.Errorf("evaluate by Prometheus: %w", err)
 	}
-	holds, value, err := judge(text)
+	holds, value, err := evaluate(text)
 	if err != nil {
 		return false, "", fmt.Errorf("evaluate by Prometheus: %w", err)
 	}
@@ -81,9 +81,9 @@ func (p *Prometheus) query(ctx context.Context, expression string) ([]byte, erro
 	return text, err
 }
 
-// judge interprets an answer like the expression of an alert: it holds if the result has a sample
+// evaluate interprets an answer like the expression of an alert: it holds if the result has a sample
 // or is a scalar other than 0. value is one of the values with its labels.
-func judge(answer []byte) (holds bool, value string, err error) {
+func evaluate(answer []byte) (holds bool, value string, err error) {
 	var a struct {
 		Status, Error string
 		Data          struct {

@@ -28,7 +28,7 @@ var answers = []struct {
 
 func TestJudge(t *testing.T) {
 	for _, c := range answers {
-		holds, value, err := judge([]byte(c.text))
+		holds, value, err := evaluate([]byte(c.text))
 		message := ""
 		if err != nil {
 			message = err.Error()
@@ -45,7 +45,7 @@ func FuzzJudge(f *testing.F) {
 	}
 	f.Add([]byte(`{"status":"success","data":{"resultType":"vector","result":[null]}}`))
 	f.Fuzz(func(t *testing.T, answer []byte) {
-		holds, value, err := judge(answer)
+		holds, value, err := evaluate(answer)
 		if holds && (err != nil || value == "") || len(value) > 400 {
 			t.Errorf("%v, %q, %v", holds, value, err)
 		}

@@ -64,33 +64,33 @@ func Find(dataDir, name string) (rundir.Directory, error) {
 // together returns the threads and the rate of a group; 0 (unknown) if its generators differ and
 // some have no run yet.
 func together(known []rundir.Meta) (threads, rate int) {
-	n, one, equal := known[0].Group.Generators, &known[0], true
+	n, run, equal := known[0].Group.Generators, &known[0], true
 	for i := range known {
 		threads, rate = threads+known[i].Threads, rate+known[i].RatePerSecond
-		equal = equal && known[i].Threads == one.Threads && known[i].RatePerSecond == one.RatePerSecond
+		equal = equal && known[i].Threads == run.Threads && known[i].RatePerSecond == run.RatePerSecond
 	}
 	switch {
 	case len(known) == n:
 		return threads, rate
 	case equal:
-		return one.Threads * n, one.RatePerSecond * n
+		return run.Threads * n, run.RatePerSecond * n
 	}
 	return 0, 0
 }
 
 // Meta returns the facts of a group from one of its generators, without the facts that are sums
 // over generators.
-func Meta(one *rundir.Meta, name string) rundir.Meta {
-	n := one.Group.Generators
+func Meta(run *rundir.Meta, name string) rundir.Meta {
+	n := run.Group.Generators
 	g := rundir.Meta{
-		ID: name, Title: Title(strings.TrimSuffix(one.Title, TitleOf("", one.Group.Generator, n)), n), Labels: one.Labels, Parameters: one.Parameters, Tool: one.Tool, Verb: one.Verb, Workload: one.Workload,
-		DurationSeconds:       one.DurationSeconds,
-		ReportIntervalSeconds: one.ReportIntervalSeconds, LatencyPercentile: one.LatencyPercentile,
-		Target: one.Target, Database: one.Database, Place: one.Place, Selection: one.Selection, Command: one.Command,
-		DrainTimeoutSeconds: one.DrainTimeoutSeconds, StartedAt: one.StartedAt, Clock: one.Clock,
-		Group: &rundir.Group{Name: name, Generators: n, StartAt: one.Group.StartAt},
+		ID: name, Title: Title(strings.TrimSuffix(run.Title, TitleOf("", run.Group.Generator, n)), n), Labels: run.Labels, Parameters: run.Parameters, Tool: run.Tool, Verb: run.Verb, Workload: run.Workload,
+		DurationSeconds:       run.DurationSeconds,
+		ReportIntervalSeconds: run.ReportIntervalSeconds, LatencyPercentile: run.LatencyPercentile,
+		Target: run.Target, Database: run.Database, Place: run.Place, Selection: run.Selection, Command: run.Command,
+		DrainTimeoutSeconds: run.DrainTimeoutSeconds, StartedAt: run.StartedAt, Clock: run.Clock,
+		Group: &rundir.Group{Name: name, Generators: n, StartAt: run.Group.StartAt},
 	}
-	if at := one.Group.StartAt; at != nil {
+	if at := run.Group.StartAt; at != nil {
 		g.StartedAt = *at
 	}
 	return g

@@ -218,7 +218,7 @@ func (f *Follower) step() (over, absent bool, err error) {
 		default:
 			m.problem, over = "", false
 		}
-		f.judge(m)
+		f.markLate(m)
 	}
 	if len(f.out) > 0 {
 		if err := f.write(); err != nil {
@@ -366,9 +366,9 @@ func afterLines(file *os.File, n int) (int64, error) {
 	return at, nil
 }
 
-// judge marks a generator that has not printed for long while others have, so that their intervals
+// markLate marks a generator that has not printed for long while others have, so that their intervals
 // do not wait for it.
-func (f *Follower) judge(m *member) {
+func (f *Follower) markLate(m *member) {
 	interval := max(f.meta.ReportIntervalSeconds, m.meta.ReportIntervalSeconds)
 	if m.late || interval <= 0 {
 		return

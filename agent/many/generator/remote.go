@@ -254,12 +254,12 @@ func (r *Remote) Mirror(ctx context.Context) error {
 		if err := copier.Run(ctx); err != nil {
 			return err
 		}
-		return r.judge(i+1, m)
+		return r.reportEnd(i+1, m)
 	})
 }
 
-// judge prints how a generator ended unless it succeeded, and may end the others.
-func (r *Remote) judge(number int, m *machine) error {
+// reportEnd prints how a generator ended unless it succeeded, and may end the others.
+func (r *Remote) reportEnd(number int, m *machine) error {
 	meta, err := rundir.At(r.DataDir, m.run).Load()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // nothing to copy

@@ -72,8 +72,8 @@ func (r *Reader) Rows(ctx context.Context, q Query) (rows []review.Row, older in
 		return nil, 0, err
 	}
 	var chosen []string
-	for id, one := range r.runs {
-		if Counts(&one.meta) && (q.Wanted == nil || q.Wanted(&one.meta)) {
+	for id, kept := range r.runs {
+		if Counts(&kept.meta) && (q.Wanted == nil || q.Wanted(&kept.meta)) {
 			chosen = append(chosen, id)
 		}
 	}
@@ -84,22 +84,22 @@ func (r *Reader) Rows(ctx context.Context, q Query) (rows []review.Row, older in
 	}
 	older = max(0, len(chosen)-newest)
 	for _, id := range chosen[older:] {
-		one := r.runs[id]
-		if one.failed {
+		kept := r.runs[id]
+		if kept.failed {
 			continue
 		}
-		if one.row == nil || q.Observed && !one.whole {
-			row, err := r.read(ctx, id, one.meta.Tool, q.Observed)
+		if kept.row == nil || q.Observed && !kept.whole {
+			row, err := r.read(ctx, id, kept.meta.Tool, q.Observed)
 			if ctx.Err() != nil {
 				return nil, 0, ctx.Err()
 			}
 			if err != nil {
-				one.failed = true
+				kept.failed = true
 				continue
 			}
-			one.row, one.whole = &row, q.Observed
+			kept.row, kept.whole = &row, q.Observed
 		}
-		rows = append(rows, *one.row)
+		rows = append(rows, *kept.row)
 	}
 	return rows, older, nil
 }

@@ -338,7 +338,7 @@ func (r *Runner) finish(ctx context.Context, step *Step, problem string) error {
 		r.Notice("  %s", outcome(&row))
 		r.stopWhen(step, &row)
 		if k := r.Sweep.Seek; k != nil {
-			if err := k.judge(step, &row, r.Commands.Describe(step.Values, r.Tools).Rate); err != nil {
+			if err := k.setJudgement(step, &row, r.Commands.Describe(step.Values, r.Tools).Rate); err != nil {
 				step.State, step.Reason = Failed, err.Error()
 				return errors.Join(err, r.Sweep.Save())
 			}

@@ -70,10 +70,10 @@ func (k *Seek) Check() error {
 	return nil
 }
 
-// judge sets the judgement of a step from its run. It returns an error if a required value is
+// setJudgement sets the judgement of a step from its run. It returns an error if a required value is
 // unknown, since the search could not continue. requested is the tool's requested rate, 0 if it has
 // none.
-func (k *Seek) judge(step *Step, row *review.Row, requested int) error {
+func (k *Seek) setJudgement(step *Step, row *review.Row, requested int) error {
 	var words []string
 	step.Judgement = Within
 	for _, text := range k.SubjectTo {

@@ -92,12 +92,12 @@ func TestSeekJudges(t *testing.T) {
 		"falls behind": {row(900, 0.001, 0), Beyond, "p99 < 20ms: 1.00 ms, errors < 0.1%: 0.00 %, 900.00 of 1000 tps reached"},
 	} {
 		step := Step{}
-		if err := k.judge(&step, &c.row, 1000); err != nil || step.Judgement != c.want || step.Reason != c.text {
+		if err := k.setJudgement(&step, &c.row, 1000); err != nil || step.Judgement != c.want || step.Reason != c.text {
 			t.Errorf("%s: %s: %q, %v", name, step.Judgement, step.Reason, err)
 		}
 	}
 	unknown := review.Row{Values: tool.Values{{Measure: tool.Throughput, Value: 1.0}}}
-	if err := k.judge(&Step{}, &unknown, 0); err == nil {
+	if err := k.setJudgement(&Step{}, &unknown, 0); err == nil {
 		t.Error("an unknown value is judged")
 	}
 	for _, bad := range []string{"", ",", "p99", "p99<20", "speed<1"} {

@@ -85,9 +85,9 @@ type LatencyBuckets []histogram.Bucket
 // MarshalJSON implements json.Marshaler.
 func (b LatencyBuckets) MarshalJSON() ([]byte, error) {
 	rows := make([][3]any, len(b))
-	for i, one := range b {
-		rows[i] = [3]any{one.Low, one.High, one.N}
-		if math.IsInf(one.High, 1) {
+	for i, bucket := range b {
+		rows[i] = [3]any{bucket.Low, bucket.High, bucket.N}
+		if math.IsInf(bucket.High, 1) {
 			rows[i][1] = nil
 		}
 	}
@@ -105,11 +105,11 @@ func (b *LatencyBuckets) UnmarshalJSON(data []byte) error {
 		if r[0] == nil || r[2] == nil || *r[2] < 0 {
 			return errors.New("a bucket without a bound or a number")
 		}
-		one := histogram.Bucket{Low: *r[0], High: math.Inf(1), N: uint64(*r[2])}
+		bucket := histogram.Bucket{Low: *r[0], High: math.Inf(1), N: uint64(*r[2])}
 		if r[1] != nil {
-			one.High = *r[1]
+			bucket.High = *r[1]
 		}
-		*b = append(*b, one)
+		*b = append(*b, bucket)
 	}
 	return nil
 }
@@ -117,19 +117,19 @@ func (b *LatencyBuckets) UnmarshalJSON(data []byte) error {
 // since returns the values counted after before; nil if a count fell.
 func (b LatencyBuckets) since(before LatencyBuckets) LatencyBuckets {
 	was := map[[2]float64]uint64{}
-	for _, one := range before {
-		was[[2]float64{one.Low, one.High}] += one.N
+	for _, bucket := range before {
+		was[[2]float64{bucket.Low, bucket.High}] += bucket.N
 	}
 	more := LatencyBuckets{}
-	for _, one := range b {
-		bounds := [2]float64{one.Low, one.High}
+	for _, bucket := range b {
+		bounds := [2]float64{bucket.Low, bucket.High}
 		n := was[bounds]
-		if one.N < n {
+		if bucket.N < n {
 			return nil
 		}
 		delete(was, bounds)
-		if one.N -= n; one.N > 0 {
-			more = append(more, one)
+		if bucket.N -= n; bucket.N > 0 {
+			more = append(more, bucket)
 		}
 	}
 	if len(was) > 0 {

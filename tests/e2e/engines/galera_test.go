@@ -30,8 +30,8 @@ func TestGalera(t *testing.T) {
 	t.Run("killed node", func(t *testing.T) { killed(t, s, w.in(t)) })
 }
 
-// drain holds n3 by a read lock until after the load, and compares the time at which it has
-// caught up with one that is measured in another way.
+// drain holds n3 with a read lock until after the load, and compares the reported catch-up time
+// with a separate measurement.
 func drain(t *testing.T, s group, w *watcher) {
 	stop := s.load(t, 1)
 	lock := s.admin(t, 3)

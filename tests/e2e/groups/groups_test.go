@@ -23,8 +23,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// Four sysbench on four machines are one run: its transactions are the sum of theirs, and
-// those that the server counted.
+// Four sysbench processes on four machines are one run. Its transactions are the sum of theirs, and
+// as many as the server counted.
 func TestGroupIsTheSumOfItsGenerators(t *testing.T) {
 	l := newLab(t)
 	before := status(t, "Com_commit")
@@ -100,7 +100,7 @@ func TestGroupIsTheSumOfItsGenerators(t *testing.T) {
 	}
 }
 
-// A generator that is killed is named within seconds, and no line is lost or doubled.
+// A killed generator is named within seconds, and no line is lost or duplicated.
 func TestKilledGenerator(t *testing.T) {
 	for _, who := range []string{"tool", "wrapper", "connection"} {
 		t.Run(who, func(t *testing.T) {
@@ -221,7 +221,7 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// What can't work is one clear line a machine, and nothing is started.
+// An impossible set-up gives one clear line per machine, and nothing is started.
 func TestBadMachines(t *testing.T) {
 	l := newLab(t)
 	other := filepath.Join(t.TempDir(), "benchwatch")
@@ -419,8 +419,8 @@ func (l *lab) waitReports(t *testing.T, dir rundir.Directory, n int) {
 	})
 }
 
-// sameBytes checks that the copy of a generator's output, and what the group's journal has
-// of it, are what its tool printed.
+// sameBytes checks that the copy of a generator's output, and its part of the group's journal,
+// equal the tool's output.
 func (l *lab) sameBytes(t *testing.T, group string, i int) {
 	t.Helper()
 	id := rundir.GeneratorID(group, i)

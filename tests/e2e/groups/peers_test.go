@@ -66,9 +66,9 @@ func (p *peer) get(path string) (string, error) {
 	return string(body), err
 }
 
-// Two generators with an agent each, and a third agent that mirrors both: the group is
-// combined there, once. All three agents are killed at random moments, again and again:
-// the copies have each byte that the tools printed once, and the group is their sum.
+// Two generators with an agent each, and a third agent that mirrors both: the group is combined
+// there, once. All three agents are repeatedly killed at random times: the copies have each byte of
+// the tools' output once, and the group is their sum.
 func TestPeers(t *testing.T) {
 	dir, err := os.MkdirTemp(env.dir, "peers.")
 	if err != nil {

@@ -1,7 +1,7 @@
 //go:build e2e
 
-// Package tools tests tools with a server that benchwatch samples nothing of: pgbench on
-// PostgreSQL, on loopback (`make e2e`).
+// Package tools tests tools with a server that benchwatch does not sample: pgbench on PostgreSQL,
+// on loopback (`make e2e`).
 package tools
 
 import (
@@ -175,7 +175,8 @@ func TestPgbench(t *testing.T) {
 	if r.Workload != "tpcb-like" || r.Threads != 4 || r.Target != server.Address() || r.Database != "postgres" || r.ToolVersion == "" {
 		t.Errorf("facts of %+v", r)
 	}
-	// The log has the same transactions, and their exact mean of which pgbench prints three decimals.
+	// The log has the same transactions and their exact mean, which pgbench prints with three
+	// decimals.
 	logs := runs["logs"]
 	if n, distributed := b.transactions(logs.ID); n != count || distributed != count || logs.Threads != 4 || !near(logs.LatencySeconds["avg"], mean, 0.5001e-6) {
 		t.Errorf("%d transactions in the logs, %d in the histogram, %+v\nof\n%s", n, distributed, logs, out)

@@ -76,20 +76,20 @@ func parseInterval(text string) (Interval, error) {
 // only grow.
 func ParsePosition(text string) (Set, error) {
 	set := Set{}
-	for one := range strings.SplitSeq(text, ",") {
-		one = strings.TrimSpace(one)
-		if one == "" {
+	for item := range strings.SplitSeq(text, ",") {
+		item = strings.TrimSpace(item)
+		if item == "" {
 			continue
 		}
-		parts := strings.Split(one, "-")
+		parts := strings.Split(item, "-")
 		if len(parts) != 3 {
-			return nil, fmt.Errorf("%q is no GTID", shorten(one))
+			return nil, fmt.Errorf("%q is no GTID", shorten(item))
 		}
 		domain, err1 := strconv.ParseUint(parts[0], 10, 32)
 		_, err2 := strconv.ParseUint(parts[1], 10, 32)
 		number, err3 := strconv.ParseUint(parts[2], 10, 63)
 		if err1 != nil || err2 != nil || err3 != nil {
-			return nil, fmt.Errorf("%q is no GTID", shorten(one))
+			return nil, fmt.Errorf("%q is no GTID", shorten(item))
 		}
 		key := strconv.FormatUint(domain, 10)
 		if number > 0 {

@@ -16,8 +16,8 @@ type Address struct {
 func Parse(s string) Address {
 	var all Address
 	var hosts []string
-	for one := range strings.SplitSeq(strings.ReplaceAll(s, ";jdbc:", "\x00jdbc:"), "\x00") {
-		a := parseOne(one)
+	for part := range strings.SplitSeq(strings.ReplaceAll(s, ";jdbc:", "\x00jdbc:"), "\x00") {
+		a := parseOne(part)
 		if a.Hosts != "" {
 			hosts = append(hosts, a.Hosts)
 		}

@@ -248,10 +248,10 @@ func (p *parser) emitInterval(name string, h *histogram.Histogram, end, length f
 	if name != tool.Transaction {
 		names = append(names, name)
 	}
-	for _, one := range names {
-		r.AddCount(one, n)
+	for _, name := range names {
+		r.AddCount(name, n)
 		if length > 0 {
-			r.AddRate(one, float64(n)/length)
+			r.AddRate(name, float64(n)/length)
 		}
 	}
 	addLatencies(r, name, h)

@@ -185,13 +185,13 @@ func FuzzConfig(f *testing.F) {
 	f.Add(`t=(?P<elapsed>[\d.]+)min (?P<rate_transaction>[\d.e+]+) tpm(?: p99.9 (?P<latency_new_order_p99_9>[\d.]+)us)?`)
 	f.Add(`(?P<rate_x>\d+)|(?P<rate_x>x)`)
 	f.Fuzz(func(t *testing.T, text string) {
-		one, err := New(Config{Name: "x", Command: "x", Interval: []string{text}, Units: map[string]string{"latency": "ms"}})
+		known, err := New(Config{Name: "x", Command: "x", Interval: []string{text}, Units: map[string]string{"latency": "ms"}})
 		if err != nil {
 			return
 		}
-		tooltest.Parse(one, tooltest.Lines(tool.Stdout, []byte(text)))
-		one.Sniff([]byte(text))
-		one.Describe(tool.Invocation{Program: "x", Args: strings.Fields(text)})
+		tooltest.Parse(known, tooltest.Lines(tool.Stdout, []byte(text)))
+		known.Sniff([]byte(text))
+		known.Describe(tool.Invocation{Program: "x", Args: strings.Fields(text)})
 	})
 }
 
@@ -207,8 +207,8 @@ func FuzzParser(f *testing.F) {
 	f.Add([]byte("t=0.5min w=1e300 6e20 tpm p99.9 1500us\nNOPM 600 tpmC 601\nops 1 errors 2 at 3min"))
 	tools := []*tool.Tool{documented(f), hammerTool(f)}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		for _, one := range tools {
-			for _, r := range tooltest.Parse(one, tooltest.Lines(tool.Stdout, text)).Reports {
+		for _, known := range tools {
+			for _, r := range tooltest.Parse(known, tooltest.Lines(tool.Stdout, text)).Reports {
 				tooltest.Check(t, r)
 			}
 		}

@@ -357,11 +357,11 @@ func (t *summary) fill(r *tool.Report) {
 	for i := range t.scripts {
 		t.scripts[i].fill(r)
 	}
-	for _, one := range t.statements {
-		if one.failed > 0 {
-			r.AddCount(one.operation+"_failed", one.failed)
+	for _, statement := range t.statements {
+		if statement.failed > 0 {
+			r.AddCount(statement.operation+"_failed", statement.failed)
 		}
-		r.AddLatency(one.operation, "avg", one.mean)
+		r.AddLatency(statement.operation, "avg", statement.mean)
 	}
 }
 

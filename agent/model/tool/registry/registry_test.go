@@ -69,16 +69,16 @@ func recorded(t *testing.T, root string) []string {
 // No two tools share a name or a program.
 func TestNames(t *testing.T) {
 	names, programs := map[string]bool{}, map[string]string{}
-	for _, one := range Tools {
-		if names[one.Name] {
-			t.Errorf("two tools are called %s", one.Name)
+	for _, known := range Tools {
+		if names[known.Name] {
+			t.Errorf("two tools are called %s", known.Name)
 		}
-		names[one.Name] = true
-		for _, p := range one.Programs {
+		names[known.Name] = true
+		for _, p := range known.Programs {
 			if other, ok := programs[p]; ok {
-				t.Errorf("%s starts %s and %s", p, other, one.Name)
+				t.Errorf("%s starts %s and %s", p, other, known.Name)
 			}
-			programs[p] = one.Name
+			programs[p] = known.Name
 		}
 	}
 }

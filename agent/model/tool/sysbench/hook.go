@@ -42,7 +42,7 @@ const (
 type sequel uint8
 
 const (
-	goesOn       sequel = iota // another interval or checkpoint
+	continues    sequel = iota // another interval or checkpoint
 	summaryComes               // sysbench's own summary
 	runEnds
 )
@@ -58,7 +58,7 @@ func unnamedStat(d tool.Description) string {
 
 // postpone decides whether to postpone the interval in p.scratch.
 func (h *hook) postpone(p *Parser, f form, seconds int, emit func(*tool.Report)) bool {
-	h.settle(p, goesOn, emit)
+	h.settle(p, continues, emit)
 	var why doubt
 	switch r := &p.run; {
 	case r.checkpoint:

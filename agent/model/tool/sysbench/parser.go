@@ -275,7 +275,7 @@ func (p *Parser) start(emit func(*tool.Report)) {
 func (p *Parser) checkpoint(emit func(*tool.Report)) {
 	p.start(emit)
 	p.release(emit)
-	p.hook.settle(p, goesOn, emit)
+	p.hook.settle(p, continues, emit)
 	p.endSummary(emit)
 	p.run.checkpoint, p.run.reset = true, true
 }
@@ -314,7 +314,7 @@ func (p *Parser) deliver(f form, seconds int, emit func(*tool.Report)) {
 		p.run.queues = false
 		p.release(emit)
 	}
-	p.hook.settle(p, goesOn, emit)
+	p.hook.settle(p, continues, emit)
 	r := p.scratch
 	r.Run = p.number
 	r.Phase = tool.Measure // sysbench prints nothing during warm-up

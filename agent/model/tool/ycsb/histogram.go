@@ -84,9 +84,9 @@ func (s *summary) emitDistributions(run int, r *tool.Report, emit func(*tool.Rep
 		r.Reset(tool.Histogram, run)
 		r.Operation, r.Cumulative = d.operation, true
 		total := uint64(0)
-		for _, one := range d.rows {
-			if total += one.n; one.n > 0 {
-				r.Buckets = append(r.Buckets, d.bucket(one))
+		for _, counted := range d.rows {
+			if total += counted.n; counted.n > 0 {
+				r.Buckets = append(r.Buckets, d.bucket(counted))
 			}
 		}
 		if n := s.report.Count(d.operation); n.Known && n.Value == total && total > 0 {
@@ -96,18 +96,18 @@ func (s *summary) emitDistributions(run int, r *tool.Report, emit func(*tool.Rep
 }
 
 // bucket converts a row to a bucket.
-func (d *distribution) bucket(one row) tool.Bucket {
-	b := histogram.Bucket{N: one.n}
+func (d *distribution) bucket(counted row) tool.Bucket {
+	b := histogram.Bucket{N: counted.n}
 	switch {
-	case one.over:
-		b.Low, b.High = float64(one.bound)/1e3, math.Inf(1)
+	case counted.over:
+		b.Low, b.High = float64(counted.bound)/1e3, math.Inf(1)
 	case d.millis:
-		b.Low, b.High = float64(one.bound)/1e3, float64(one.bound+1)/1e3
-	case one.bound == math.MaxInt32: // larger values are printed as this one
-		low, _ := histogram.Bounds(one.bound)
+		b.Low, b.High = float64(counted.bound)/1e3, float64(counted.bound+1)/1e3
+	case counted.bound == math.MaxInt32: // larger values are printed as this one
+		low, _ := histogram.Bounds(counted.bound)
 		b.Low, b.High = histogram.Seconds(low, 1e-6), math.Inf(1)
 	default:
-		low, high := histogram.Bounds(one.bound)
+		low, high := histogram.Bounds(counted.bound)
 		b.Low, b.High = histogram.Seconds(low, 1e-6), histogram.Seconds(high, 1e-6)
 	}
 	return tool.Bucket{Bound: b.High, Bucket: b}

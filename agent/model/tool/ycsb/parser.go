@@ -246,7 +246,7 @@ func (p *parser) failure(s *stream, text []byte, emit func(*tool.Report)) tool.V
 func (p *parser) newRun(s *stream, emit func(*tool.Report)) {
 	p.finish(s, emit)
 	if s.stdout && s.mixed {
-		p.judge(emit, s)
+		p.reportFailure(emit, s)
 	}
 	s.next()
 }
@@ -273,14 +273,14 @@ func (p *parser) Close(emit func(*tool.Report)) {
 	p.finish(out, emit)
 	switch {
 	case out.run == 0 || err.run == out.run:
-		p.judge(emit, err, out)
+		p.reportFailure(emit, err, out)
 	case err.run == 0:
-		p.judge(emit, out)
+		p.reportFailure(emit, out)
 	}
 }
 
-// judge reports that a run without a summary failed.
-func (p *parser) judge(emit func(*tool.Report), streams ...*stream) {
+// reportFailure reports that a run without a summary failed.
+func (p *parser) reportFailure(emit func(*tool.Report), streams ...*stream) {
 	var ops, good, failures, messages uint64
 	var stopped, first string
 	run := 0
