@@ -7,7 +7,6 @@ package document
 
 import (
 	"fmt"
-	"html/template"
 	"slices"
 	"strings"
 	"time"
@@ -101,7 +100,7 @@ type Drawing struct {
 	Legend []Entry  `json:"legend,omitempty"`
 	Notes  []string `json:"notes,omitempty"`
 	// Draw draws it as wide as it is asked for, 0 for the usual width.
-	Draw func(width float64) template.HTML `json:"-"`
+	Draw func(width float64) Markup `json:"-"`
 }
 
 // Entry is a line of a legend.

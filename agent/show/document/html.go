@@ -2,36 +2,205 @@ package document
 
 import (
 	_ "embed"
-	"html/template"
+	"fmt"
+	"html"
 	"io"
 	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/model/table"
 )
 
-//go:embed document.html
-var frame string
+// Style is the style sheet of documents, also for a drawing that is a file of its own.
+//
+//go:embed document.css
+var Style string
 
-var page = template.Must(template.New("page").Funcs(template.FuncMap{
-	"unbroken": func(s string) string { return strings.ReplaceAll(s, " … ", "\u00a0…\u00a0") }, // a range is on one line
-	"svg":      func(d Drawing) template.HTML { return d.Draw(0) },
-}).Parse(frame))
+// Markup is HTML or SVG.
+type Markup string
 
-// HTML writes one file that needs nothing else.
-func (p *Page) HTML(w io.Writer) error { return page.Execute(table.PlainWriter{W: w}, p) }
+// MarkupWriter writes HTML.
+type MarkupWriter struct{ strings.Builder }
 
-// Anchors are where the rows of the contents lead.
-func (p *Page) Anchors() []string {
-	all := make([]string, len(p.Documents))
-	for i := range p.Documents {
-		all[i] = p.Documents[i].ID
+// Addf formats values in markup: all except Markup are escaped.
+func (w *MarkupWriter) Addf(format string, values ...any) {
+	for i, v := range values {
+		if _, ok := v.(Markup); !ok {
+			values[i] = html.EscapeString(fmt.Sprint(v))
+		}
 	}
-	return all
+	fmt.Fprintf(w, format, values...)
 }
 
-// Style returns the style sheet of drawings, for a drawing that is a file of its own.
-func Style() (string, error) {
-	var b strings.Builder
-	err := page.ExecuteTemplate(&b, "style", nil)
-	return b.String(), err
+// table writes a table. cell writes the content of the cell in a row and column.
+func (w *MarkupWriter) table(head []string, rows [][]string, cell func(row, column int)) {
+	w.Addf("<table><thead><tr>")
+	for _, name := range head {
+		w.Addf("<th>%s</th>", name)
+	}
+	w.Addf("</tr></thead>\n<tbody>")
+	for i, row := range rows {
+		w.Addf("<tr>")
+		for j := range row {
+			w.Addf("<td>")
+			cell(i, j)
+			w.Addf("</td>")
+		}
+		w.Addf("</tr>")
+	}
+	w.Addf("</tbody></table>")
+}
+
+// HTML writes one file that needs nothing else.
+func (p *Page) HTML(to io.Writer) error {
+	var w MarkupWriter
+	w.Addf(`<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<title>%s</title>
+<style>
+%s</style>
+</head>
+<body>
+<header>
+`, p.Title, Markup(Style))
+	title := "h1"
+	if p.Contents != nil {
+		title = "h2"
+		w.Addf("<h1>%s</h1>\n", p.Title)
+	}
+	w.Addf("<p class=\"quiet\">%s</p>\n</header>\n", p.Note())
+	if p.Contents != nil {
+		contents := Table(p.Contents)
+		w.Addf(`<nav class="scroll">`)
+		w.table(p.Contents.Head(), contents.Rows, func(i, j int) {
+			if j == 0 {
+				w.Addf(`<a href="#%s">%s</a>`, p.Documents[i].ID, contents.Rows[i][j])
+			} else {
+				w.Addf("%s", contents.Rows[i][j])
+			}
+		})
+		w.Addf("</nav>\n")
+	}
+	for i := range p.Documents {
+		w.document(&p.Documents[i], Markup(title))
+	}
+	w.Addf("</body>\n</html>\n")
+	_, err := io.WriteString(table.PlainWriter{W: to}, w.String())
+	return err
+}
+
+func (w *MarkupWriter) document(d *Document, title Markup) {
+	w.Addf("<article id=\"%s\">\n<%s>%s</%s>\n<p class=\"quiet %s\">", d.ID, title, d.Title, title, d.Note.Level)
+	w.sentence(&d.Note)
+	w.Addf("</p>\n")
+	for _, s := range d.Sections {
+		w.Addf("<section data-section=\"%s\">\n<h3>%s</h3>\n", s.ID, s.Title)
+		for i := range s.Blocks {
+			w.framed(&s.Blocks[i])
+		}
+		w.Addf("</section>\n")
+	}
+	w.Addf("</article>\n")
+}
+
+// framed writes a block with its title, in what folds and marks it.
+func (w *MarkupWriter) framed(b *Block) {
+	if b.Title != "" {
+		w.Addf("<h4>%s</h4>\n", b.Title)
+	}
+	if b.Fold != "" {
+		w.Addf("<details><summary>%s</summary>", b.Fold)
+	}
+	if b.Marked {
+		w.Addf(`<div class="differs">`)
+	}
+	w.block(b)
+	if b.Marked {
+		w.Addf("</div>")
+	}
+	if b.Fold != "" {
+		w.Addf("</details>")
+	}
+	w.Addf("\n")
+}
+
+func (w *MarkupWriter) sentence(s *Sentence) {
+	w.Addf("%s", s.Text)
+	if s.Strong != "" {
+		w.Addf("<b>%s</b>", s.Strong)
+	}
+	w.Addf("%s", s.Rest)
+}
+
+func (w *MarkupWriter) block(b *Block) {
+	switch {
+	case len(b.Rows) > 0:
+		w.Addf(`<div class="scroll">`)
+		w.table(b.Head, b.Rows, func(i, j int) {
+			w.Addf("%s", strings.ReplaceAll(b.Rows[i][j], " … ", "\u00a0…\u00a0")) // a range is on one line
+		})
+		w.Addf("</div>")
+	case len(b.Facts) > 0:
+		class := "settings"
+		if b.Large {
+			class = "figures"
+		}
+		w.Addf(`<dl class="%s">`, class)
+		for _, f := range b.Facts {
+			w.Addf("<div><dt>%s</dt><dd>%s</dd></div>", f.Name, f.Value)
+		}
+		w.Addf("</dl>")
+	case len(b.Drawings) > 0:
+		w.Addf(`<div class="charts">`)
+		for i := range b.Drawings {
+			w.drawing(&b.Drawings[i])
+		}
+		w.Addf("</div>")
+	case b.Code != "":
+		w.Addf("<pre>%s</pre>", b.Code)
+	default:
+		w.lines(b)
+	}
+}
+
+func (w *MarkupWriter) lines(b *Block) {
+	begin, end := "<ul>", "</ul>"
+	if b.Prose {
+		begin, end = "", ""
+	}
+	w.Addf("%s", Markup(begin))
+	for i := range b.Lines {
+		line, last := &b.Lines[i], "</span></li>"
+		switch {
+		case b.Prose:
+			last = "</p>"
+			w.Addf(`<p class="summary">`)
+		case line.Level != "":
+			w.Addf(`<li class="level %s"><b>%s</b> <span>`, line.Level, line.Level)
+		default:
+			w.Addf("<li><span>")
+		}
+		w.sentence(line)
+		w.Addf("%s", Markup(last))
+	}
+	w.Addf("%s", Markup(end))
+}
+
+func (w *MarkupWriter) drawing(d *Drawing) {
+	w.Addf("<figure>\n<figcaption>%s <span class=\"quiet\">%s</span></figcaption>\n%s\n<ul class=\"legend\">", d.Title, d.Unit, d.Draw(0))
+	for _, e := range d.Legend {
+		w.Addf(`<li><svg viewBox="0 0 24 8"><path class="line %s" d="M0 4H24"/></svg>%s`, e.Class, e.Name)
+		if e.Values != "" {
+			w.Addf(` <span class="quiet">%s</span>`, e.Values)
+		}
+		w.Addf("</li>")
+	}
+	w.Addf("</ul>\n")
+	for _, note := range d.Notes {
+		w.Addf(`<p class="quiet">%s</p>`, note)
+	}
+	w.Addf("\n</figure>")
 }

@@ -2,7 +2,7 @@ package report
 
 import (
 	"fmt"
-	"html/template"
+	"html"
 	"strconv"
 	"strings"
 )
@@ -67,7 +67,7 @@ func (c canvas) bar(s stroke, corner spot, width, height float64) {
 
 func (c canvas) dot(s stroke, at spot, of *Point) {
 	if of.Link != "" {
-		fmt.Fprintf(c, `<a href="%s" tabindex="-1">`, template.HTMLEscapeString(of.Link))
+		fmt.Fprintf(c, `<a href="%s" tabindex="-1">`, html.EscapeString(of.Link))
 		defer c.WriteString(`</a>`)
 	}
 	fmt.Fprintf(c, `<circle class="dot %s" cx="%.1f" cy="%.1f" r="%g"`, s, at.x, at.y, dotRadius)
@@ -75,7 +75,7 @@ func (c canvas) dot(s stroke, at spot, of *Point) {
 		c.WriteString(`/>`)
 		return
 	}
-	fmt.Fprintf(c, `><title>%s</title></circle>`, template.HTMLEscapeString(of.Title))
+	fmt.Fprintf(c, `><title>%s</title></circle>`, html.EscapeString(of.Title))
 }
 
 func (c canvas) ring(s stroke, at spot) {
@@ -85,8 +85,8 @@ func (c canvas) ring(s stroke, at spot) {
 // text writes at a place of the base line.
 func (c canvas) text(k textKind, at spot, text string) {
 	if k != plainText {
-		fmt.Fprintf(c, `<text class="%s" x="%.1f" y="%.1f">%s</text>`, k, at.x, at.y, template.HTMLEscapeString(text))
+		fmt.Fprintf(c, `<text class="%s" x="%.1f" y="%.1f">%s</text>`, k, at.x, at.y, html.EscapeString(text))
 		return
 	}
-	fmt.Fprintf(c, `<text x="%.1f" y="%.1f">%s</text>`, at.x, at.y, template.HTMLEscapeString(text))
+	fmt.Fprintf(c, `<text x="%.1f" y="%.1f">%s</text>`, at.x, at.y, html.EscapeString(text))
 }

@@ -78,11 +78,7 @@ func TestColours(t *testing.T) {
 	}
 	colour := regexp.MustCompile(`--c[0-9]: (#[0-9a-f]{6});`)
 	shown := colour.FindAllStringSubmatch(string(css), -1)
-	style, err := document.Style()
-	if err != nil {
-		t.Fatal(err)
-	}
-	drawn := colour.FindAllStringSubmatch(style, -1)
+	drawn := colour.FindAllStringSubmatch(document.Style, -1)
 	if len(shown) != 2*colours || len(drawn) != 2*colours {
 		t.Fatalf("%d colours in the page, %d in the report", len(shown), len(drawn))
 	}

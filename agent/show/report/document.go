@@ -7,7 +7,6 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"html/template"
 	"io"
 	"slices"
 	"strconv"
@@ -246,7 +245,7 @@ func chartDrawings(charts []Chart) []document.Drawing {
 	var all []document.Drawing
 	for i := range charts {
 		c := &charts[i]
-		d := document.Drawing{Title: c.Title, Unit: c.Unit, Draw: func(float64) template.HTML { return c.SVG() }}
+		d := document.Drawing{Title: c.Title, Unit: c.Unit, Draw: func(float64) document.Markup { return c.SVG() }}
 		for _, l := range c.Legend() {
 			e := document.Entry{Class: l.Class, Name: l.Name}
 			if l.Typical != "" {
@@ -262,7 +261,7 @@ func chartDrawings(charts []Chart) []document.Drawing {
 func plotDrawings(plots []*Plot) []document.Drawing {
 	var all []document.Drawing
 	for _, p := range plots {
-		d := document.Drawing{Title: p.Title, Unit: p.Unit, Notes: p.Footnotes(), Draw: func(width float64) template.HTML {
+		d := document.Drawing{Title: p.Title, Unit: p.Unit, Notes: p.Footnotes(), Draw: func(width float64) document.Markup {
 			p.Width = width
 			return p.SVG()
 		}}

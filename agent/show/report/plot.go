@@ -3,7 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"html/template"
+	"html"
 	"io"
 	"math"
 	"slices"
@@ -163,22 +163,18 @@ const plotHeight = 230.0
 const textWidth = 6.7
 
 // SVG draws the plot. All text in it is escaped.
-func (p *Plot) SVG() template.HTML {
+func (p *Plot) SVG() document.Markup {
 	var b strings.Builder
 	p.writeSVG(&b, "")
-	return template.HTML(b.String()) //nolint:gosec // built from numbers and escaped texts
+	return document.Markup(b.String())
 }
 
 // WriteSVG writes the plot as a file of its own.
 func (p *Plot) WriteSVG(w io.Writer) error {
 	var b strings.Builder
-	style, err := document.Style()
-	if err != nil {
-		return err
-	}
 	p.writeSVG(&b, `<style>svg { background: var(--back); font: 11px system-ui, sans-serif; } .title { font-weight: 600; fill: var(--text) !important; font-size: 13px !important; }`+
-		template.HTMLEscapeString(style)+`</style>`)
-	_, err = io.WriteString(w, b.String()+"\n")
+		html.EscapeString(document.Style)+`</style>`)
+	_, err := io.WriteString(w, b.String()+"\n")
 	return err
 }
 
@@ -188,7 +184,7 @@ func (p *Plot) writeSVG(b *strings.Builder, style string) {
 	if slices.ContainsFunc(p.Lines, func(l PlotLine) bool { return len(l.Points) > 0 && l.Points[0].Link != "" }) {
 		role = "group" // nothing in an image can be reached
 	}
-	fmt.Fprintf(b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" role="%s" aria-label="%s">%s`, p.width(), p.height(style != ""), role, template.HTMLEscapeString(p.Title), style)
+	fmt.Fprintf(b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" role="%s" aria-label="%s">%s`, p.width(), p.height(style != ""), role, html.EscapeString(p.Title), style)
 	p.draw(canvas{b}, style != "")
 	b.WriteString(`</svg>`)
 }
