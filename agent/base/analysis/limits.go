@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
@@ -186,7 +187,7 @@ func (s *Slowdown) lost() float64 {
 func (s *Slowdown) text() string {
 	text := fmt.Sprintf(" for %s of the time", Percent(s.Held))
 	if s.During < s.Otherwise { // neither is unknown
-		return text + fmt.Sprintf(": %s transactions/s then, %s otherwise", number(s.During), number(s.Otherwise))
+		return text + fmt.Sprintf(": %s transactions/s then, %s otherwise", Number(s.During), Number(s.Otherwise))
 	}
 	return text + fmt.Sprintf(": in %s of the time no transaction ended", Percent(s.Stopped))
 }
@@ -200,7 +201,7 @@ type Standstill struct {
 
 // text is a clause about the standstill in a run of some seconds.
 func (s Standstill) text(of float64) string {
-	text := fmt.Sprintf("no transaction ended for %s of %s s", number(s.Seconds), number(of))
+	text := fmt.Sprintf("no transaction ended for %s of %s s", Number(s.Seconds), Number(of))
 	if s.Times == 1 {
 		return text + fmt.Sprintf(", from second %.0f to second %.0f", s.From, s.To)
 	}
@@ -585,26 +586,22 @@ func (f *finder) sessions() {
 	}
 }
 
-// Percent prints a share in a sentence: in whole percent, from 1 % on.
-func Percent(share float64) string {
-	if share > 0 && share < 0.01 {
-		return fmt.Sprintf("%.2g %%", share*100)
-	}
-	return fmt.Sprintf("%.0f %%", share*100)
-}
+// Percent prints a share in a sentence.
+func Percent(share float64) string { return Number(share*100) + " %" }
 
-func number(v float64) string {
-	if v < 10 {
-		return fmt.Sprintf("%.2g", v)
+// Number prints a number in a sentence: two digits, and all of those before the point.
+func Number(v float64) string {
+	if math.Abs(v) < 10 {
+		return strconv.FormatFloat(v, 'g', 2, 64)
 	}
-	return fmt.Sprintf("%.0f", v)
+	return strconv.FormatFloat(v, 'f', 0, 64)
 }
 
 func plural(n float64, one string) string {
 	if n == 1 {
 		return "1 " + one
 	}
-	return number(n) + " " + one + "s"
+	return Number(n) + " " + one + "s"
 }
 
 // waits are those that the sessions themselves report.
@@ -640,7 +637,7 @@ func (f *finder) waits() {
 				also += "; " + stopped
 			}
 			f.add(c.limit, share, test, "clients %s on %s for %s of their time, %s of %s on average%s",
-				waiting, names, Percent(share), number(share*f.e.Threads), number(f.e.Threads), also)
+				waiting, names, Percent(share), Number(share*f.e.Threads), Number(f.e.Threads), also)
 		}
 		for i := range f.v.Findings[before:] {
 			f.v.Findings[before+i].Seconds = stop.Seconds
@@ -652,7 +649,7 @@ func (f *finder) waits() {
 	if name, share := f.largest(left[other], true); share >= LeastShare {
 		names, _ := f.where(other)
 		f.add(LimitState, share, "find in the server's documentation what sessions in this state wait for",
-			"clients were in the state %q on %s for %s of their time, %s of %s on average", name, names, Percent(share), number(share*f.e.Threads), number(f.e.Threads))
+			"clients were in the state %q on %s for %s of their time, %s of %s on average", name, names, Percent(share), Number(share*f.e.Threads), Number(f.e.Threads))
 		f.byClass[other] -= share
 	}
 }
@@ -667,7 +664,7 @@ func (f *finder) heldBackToo(paused *ServerEvidence) string {
 	asked := f.askedForFlowControl()
 	switch {
 	case paused.FlowControl.Mean >= LeastShare && back >= leastBack*f.e.Threads:
-		return fmt.Sprintf(", without another %s that flow control held back", number(back))
+		return fmt.Sprintf(", without another %s that flow control held back", Number(back))
 	case paused.FlowControl.Mean < LeastShare && asked != nil:
 		return fmt.Sprintf("; %s asked for flow control %s, which held writes back for %s of the time", asked.Name, times(asked.FlowControlSent), Percent(paused.FlowControl.Mean))
 	}
@@ -730,14 +727,14 @@ func (f *finder) connections() {
 		s := &f.e.Servers[i]
 		limit := "its max_connections"
 		if s.ConnectionLimit > 0 {
-			limit += " of " + number(s.ConnectionLimit)
+			limit += " of " + Number(s.ConnectionLimit)
 		}
 		switch {
 		case s.Refused > 0:
 			f.add(LimitConnections, 1, test, "%s refused %s since %s was reached", s.Name, plural(s.Refused, "connection"), limit)
 			return
 		case f.e.RefusedByServer != "" && s.ConnectionLimit > 0:
-			f.add(LimitConnections, 1, test, "a server refused connections (%s); the max_connections of %s is %s", f.e.RefusedByServer, s.Name, number(s.ConnectionLimit))
+			f.add(LimitConnections, 1, test, "a server refused connections (%s); the max_connections of %s is %s", f.e.RefusedByServer, s.Name, Number(s.ConnectionLimit))
 			return
 		}
 	}
@@ -775,7 +772,7 @@ func (f *finder) stalls() {
 		stall(LimitCheckpoint, &s.Checkpoint, "repeat with a larger redo log (innodb_log_file_size, innodb_redo_log_capacity), or with more I/O capacity to flush pages",
 			fmt.Sprintf("the redo log of %s that no checkpoint covers was at %s of its limit or more", s.Name, Percent(HighCheckpoint)))
 		stall(LimitPurge, &s.Purge, "repeat with more innodb_purge_threads, or without innodb_max_purge_lag",
-			fmt.Sprintf("the history list of %s was longer than its innodb_max_purge_lag of %s", s.Name, number(s.PurgeLimit)))
+			fmt.Sprintf("the history list of %s was longer than its innodb_max_purge_lag of %s", s.Name, Number(s.PurgeLimit)))
 	}
 }
 
@@ -822,14 +819,14 @@ func (f *finder) flowControl() {
 		f.add(LimitFlowControl, paused.FlowControl.Mean, test, "writes were held back for %s of the time%s", Percent(paused.FlowControl.Mean), who)
 		return
 	}
-	f.add(LimitFlowControl, share, test, "clients waited for flow control for %s of their time, %s of %s on average%s", Percent(share), number(share*f.e.Threads), number(f.e.Threads), who)
+	f.add(LimitFlowControl, share, test, "clients waited for flow control for %s of their time, %s of %s on average%s", Percent(share), Number(share*f.e.Threads), Number(f.e.Threads), who)
 }
 
 func times(n float64) string {
 	if n == 1 {
 		return "once"
 	}
-	return number(n) + " times"
+	return Number(n) + " times"
 }
 
 // pool finds how much of their time clients read pages from disk. It is measured by the
@@ -862,7 +859,7 @@ func (f *finder) pool() {
 		take(share-max(f.pooled, f.byClass["disk"]), &f.running, &f.outside)
 		f.pooled = max(f.pooled, share)
 		f.add(LimitPool, share, "repeat with a larger innodb_buffer_pool_size, or with less data: the throughput rises if it is right",
-			"%s read %s pages/s from disk, %s of those that were asked for%s%s", s.Name, number(s.PoolReads), Percent(s.PoolMisses), reads, text)
+			"%s read %s pages/s from disk, %s of those that were asked for%s%s", s.Name, Number(s.PoolReads), Percent(s.PoolMisses), reads, text)
 	}
 }
 
@@ -997,7 +994,7 @@ func (f *finder) confined(m *MachineEvidence, p *program) float64 {
 			elsewhere := (orZero(m.Tool.Running) + orZero(m.Local.Running) - p.Running) / (float64(m.Cores) - p.Cores)
 			share *= min(1, p.Running/p.Cores) * (1 - min(1, elsewhere))
 		}
-		why = fmt.Sprintf("may use only %s of the %s of %s, and used %s of that", number(p.Cores), plural(float64(m.Cores), "core"), m.Name, Percent(min(1, p.Running/p.Cores)))
+		why = fmt.Sprintf("may use only %s of the %s of %s, and used %s of that", Number(p.Cores), plural(float64(m.Cores), "core"), m.Name, Percent(min(1, p.Running/p.Cores)))
 	case !series.IsKnown(p.Cores) && !full && m.CPU.Mean < spareCPU:
 		share = p.waited
 		why = fmt.Sprintf("waited for a core though those of %s were only %s busy, so that it may use some of them only", m.Name, Percent(m.CPU.Mean))
@@ -1054,7 +1051,7 @@ func (f *finder) network() {
 	share := f.travelled()
 	if f.e.RoundTrip >= localRoundTrip || !f.beside(f.e.RoundTripTo) {
 		f.add(LimitRoundTrip, share, "repeat with the tool nearer to the servers, or with more threads",
-			"each of %s statements of a transaction takes a round trip of at least %.2g ms to %s: %s of the clients' time", number(f.e.Statements), f.e.RoundTrip*1000, f.e.RoundTripTo, Percent(share))
+			"each of %s statements of a transaction takes a round trip of at least %.2g ms to %s: %s of the clients' time", Number(f.e.Statements), f.e.RoundTrip*1000, f.e.RoundTripTo, Percent(share))
 	}
 	take(share, &f.outside, &f.running)
 }
@@ -1096,7 +1093,7 @@ func (f *finder) lag() {
 	for i := range f.e.Servers {
 		if s := &f.e.Servers[i]; s.LagSeconds >= longLag {
 			f.v.Behind = append(f.v.Behind, fmt.Sprintf("%s was up to %s s behind: it can't keep up with this throughput, though it does not slow the clients. To test it: raise its applier threads, or lower the rate until the lag stays",
-				s.Name, number(s.LagSeconds)))
+				s.Name, Number(s.LagSeconds)))
 		}
 	}
 }
@@ -1147,7 +1144,7 @@ func (f *finder) clients() {
 	}
 	f.add(LimitClients, 1-explained, "repeat with twice the threads: the throughput rises if it is right",
 		"%s, each of which waits for its answer, make %s transactions/s of %.3g ms; nothing was at its limit, the busiest CPU (%s) at %s",
-		plural(f.e.Threads, "client"), number(f.e.Throughput), f.e.Threads/f.e.Throughput*1000, name, Percent(busiest))
+		plural(f.e.Threads, "client"), Number(f.e.Throughput), f.e.Threads/f.e.Throughput*1000, name, Percent(busiest))
 	f.running, f.outside = 0, 0
 }
 
@@ -1233,7 +1230,7 @@ func (f *finder) rate() {
 	if !(f.e.Rate > 0) || !series.IsKnown(f.e.Throughput) {
 		return
 	}
-	of := fmt.Sprintf("%s of the %s transactions/s that it was asked for", number(f.e.Throughput), number(f.e.Rate))
+	of := fmt.Sprintf("%s of the %s transactions/s that it was asked for", Number(f.e.Throughput), Number(f.e.Rate))
 	made, sure := MadeRate(f.e.Throughput, f.e.Rate, f.e.Seconds, f.e.Queue)
 	switch {
 	case !made:
@@ -1241,7 +1238,7 @@ func (f *finder) rate() {
 			"%s made %s: the others queued in it, as all of its threads were busy", f.e.Tool, of)
 		return
 	case !sure:
-		f.v.Missing = append(f.v.Missing, Missing{What: fmt.Sprintf("why the run made %s: in %s s, random intervals between transactions can make as large a difference, and %s printed no queue", of, number(f.e.Seconds), f.e.Tool)})
+		f.v.Missing = append(f.v.Missing, Missing{What: fmt.Sprintf("why the run made %s: in %s s, random intervals between transactions can make as large a difference, and %s printed no queue", of, Number(f.e.Seconds), f.e.Tool)})
 		f.running, f.outside, f.byClass = 0, 0, nil // the clients may have had nothing to do
 		return
 	}
@@ -1250,7 +1247,7 @@ func (f *finder) rate() {
 	})
 	f.v.Unlimited = "the run made " + of
 	if f.e.Throughput < sameRate*f.e.Rate {
-		f.v.Unlimited += fmt.Sprintf(", all but %s of those that %s began at random intervals", number(f.e.Queue), f.e.Tool)
+		f.v.Unlimited += fmt.Sprintf(", all but %s of those that %s began at random intervals", Number(f.e.Queue), f.e.Tool)
 	}
 }
 

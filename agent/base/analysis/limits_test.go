@@ -81,7 +81,7 @@ func TestFindLimits(t *testing.T) {
 		"few other programs": {func(e *Evidence) {
 			m := e.shared(ThreadsEvidence{2.5, 9, 0, nan}, ThreadsEvidence{5.2, 15, 0, nan})
 			m.CPU, m.ToolCPU, m.ServersCPU, m.OthersCPU = Level{1, 1}, 300, 600, 20
-		}, LimitSharedCPU, "sysbench 33 %, n1 65 %, other programs 2 %"},
+		}, LimitSharedCPU, "sysbench 33 %, n1 65 %, other programs 2.2 %"},
 		"other programs on the generator": {func(e *Evidence) {
 			m := &e.Machines[0]
 			m.CPU, m.ToolCPU, m.OthersCPU, m.Tool = Level{1, 1}, 100, 860, ThreadsEvidence{0.8, 12, 0, nan}
@@ -124,7 +124,7 @@ func TestFindLimits(t *testing.T) {
 			m := e.shared(ThreadsEvidence{0.1, 0, 0, nan}, ThreadsEvidence{7, 0.1, 0, nan})
 			m.CPU, m.ToolCPU, m.ServersCPU, m.OthersCPU = Level{1, 1}, 10, 900, 5
 			e.Servers[0] = server("n1", map[string]float64{"running": 0.9})
-		}, LimitSharedCPU, "clients used the cores of vm for 100 % of their time while nearly all were busy. Its 8 cores were 100 % busy: of what was used, sysbench 1 %, n1 98 %"},
+		}, LimitSharedCPU, "clients used the cores of vm for 100 % of their time while nearly all were busy. Its 8 cores were 100 % busy: of what was used, sysbench 1.1 %, n1 98 %"},
 		"flow control": {func(e *Evidence) {
 			e.Servers = []ServerEvidence{server("n1", map[string]float64{"running": 3, "flow_control": 20}), server("n2", map[string]float64{}), server("n3", map[string]float64{})}
 			for i := range e.Servers {

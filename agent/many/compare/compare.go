@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/benchwatch/benchwatch/agent/base/analysis"
 	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
@@ -574,7 +575,7 @@ func (s *Sample) cell() table.Cell {
 func (l *Line) difference(i int) string {
 	before, s := &l.Samples[0], &l.Samples[i]
 	if !s.Ratio.Known && before.N > 0 && s.N > 0 && s.Median != before.Median {
-		return fmt.Sprintf("%s from %s, %s", brief(s.Median-before.Median), brief(before.Median), s.proof())
+		return fmt.Sprintf("%s from %s, %s", analysis.Number(s.Median-before.Median), analysis.Number(before.Median), s.proof())
 	}
 	return s.difference()
 }

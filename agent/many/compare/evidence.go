@@ -332,11 +332,11 @@ func (s *Shape) String() string {
 	case slow.Times == 1 && s.Kind == Stalls:
 		text = "one stall of at least " + seconds(slow.LongestSeconds)
 	case slow.Times == 1:
-		text = fmt.Sprintf("one slow phase of %s at %.0f %%", seconds(slow.LongestSeconds), 100*slow.Level)
+		text = fmt.Sprintf("one slow phase of %s at %s", seconds(slow.LongestSeconds), analysis.Percent(slow.Level))
 	case s.Kind == Stalls:
 		text = fmt.Sprintf("%s of %s stand still, %d times", seconds(slow.Seconds), seconds(slow.OfSeconds), slow.Times)
 	default:
-		text = fmt.Sprintf("%s of %s run at %.0f %%, %d times", seconds(slow.Seconds), seconds(slow.OfSeconds), 100*slow.Level, slow.Times)
+		text = fmt.Sprintf("%s of %s run at %s, %d times", seconds(slow.Seconds), seconds(slow.OfSeconds), analysis.Percent(slow.Level), slow.Times)
 	}
 	if s.Slow[0].Lost > s.Slow[1].Lost {
 		text += " in the baseline"

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/base/analysis"
@@ -88,21 +87,10 @@ func (c change) isNotable() bool {
 
 // values returns "0.6 → 3.3 s", or one of them if they are printed alike.
 func (c change) values() string {
-	if brief(c.before) == brief(c.sample.Median) {
-		return strings.TrimSpace(brief(c.before) + " " + c.line.Unit)
+	if analysis.Number(c.before) == analysis.Number(c.sample.Median) {
+		return strings.TrimSpace(analysis.Number(c.before) + " " + c.line.Unit)
 	}
-	return strings.TrimSpace(brief(c.before) + " → " + brief(c.sample.Median) + " " + c.line.Unit)
-}
-
-// brief prints a number of a sentence: two digits or more, without zeros at the end.
-func brief(v float64) string {
-	switch abs := math.Abs(v); {
-	case abs >= 10 || abs == 0:
-		return strconv.FormatFloat(v, 'f', 0, 64)
-	case abs >= 1:
-		return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0")
-	}
-	return strconv.FormatFloat(v, 'g', 2, 64)
+	return strings.TrimSpace(analysis.Number(c.before) + " → " + analysis.Number(c.sample.Median) + " " + c.line.Unit)
 }
 
 // percentChange prints a relative change: "-45 %", "+2.5 %".
@@ -111,7 +99,7 @@ func percentChange(share float64) string {
 	if share < 0 {
 		sign = "-"
 	}
-	return sign + brief(math.Abs(share)*100) + " %"
+	return sign + analysis.Percent(math.Abs(share))
 }
 
 // alikeChange is the relative change below which values are called alike unless it is proven that
@@ -251,7 +239,7 @@ func errorsOf(before, after []review.Row) string {
 		if s.N == 0 {
 			return ""
 		}
-		text[i] = brief(s.Mean)
+		text[i] = analysis.Number(s.Mean)
 	}
 	switch {
 	case text[0] == "0" && text[1] == "0":

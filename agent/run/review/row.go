@@ -284,7 +284,7 @@ func (r *Row) status(of string) string {
 	if r.FailedShare.Value < ManyFailures {
 		return r.State()
 	}
-	return fmt.Sprintf("%s, %.3g %%%s failed", r.State(), r.FailedShare.Value*100, of)
+	return fmt.Sprintf("%s, %s%s failed", r.State(), analysis.Percent(r.FailedShare.Value), of)
 }
 
 // Outcome returns a verb phrase for "the run …".

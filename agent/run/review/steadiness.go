@@ -60,8 +60,8 @@ func (j *judge) steadiness() {
 	longest := slices.MaxFunc(parts, func(a, b analysis.Part) int { return (a.End - a.Begin) - (b.End - b.Begin) })
 	if len(parts) > 1 {
 		from, to := levels[longest.Begin].From, levels[longest.End-1].To
-		j.add(Note, "the longest stretch without a change is from %s to %s, %.0f %% of the time, with a mean of %s transactions/s",
-			table.Clock(from), table.Clock(to), 100*(to-from)/max(levels[n-1].To-levels[0].From, 1e-9), table.Digits.Format(longest.Mean))
+		j.add(Note, "the longest stretch without a change is from %s to %s, %s of the time, with a mean of %s transactions/s",
+			table.Clock(from), table.Clock(to), analysis.Percent((to-from)/max(levels[n-1].To-levels[0].From, 1e-9)), table.Digits.Format(longest.Mean))
 	}
 	j.dips(levels[longest.Begin:longest.End])
 	stalls := 0
@@ -81,9 +81,9 @@ func (j *judge) steadiness() {
 	case stalls > 0:
 		j.add(Note, "in %d of %d intervals throughput was less than half of the mean", stalls, n)
 	case len(parts) == 1 && variation > noisy:
-		j.add(Note, "throughput varied from interval to interval (coefficient of variation %.0f %%): a change of its mean may be hidden in that", variation*100)
+		j.add(Note, "throughput varied from interval to interval (coefficient of variation %s): a change of its mean may be hidden in that", analysis.Percent(variation))
 	case len(parts) == 1:
-		j.add(Good, "throughput was steady: no change of its mean by more than %.0f %% stands out from its noise", unsteady*100)
+		j.add(Good, "throughput was steady: no change of its mean by more than %s stands out from its noise", analysis.Percent(unsteady))
 	}
 }
 
@@ -98,8 +98,8 @@ func (j *judge) dips(levels []series.Level) {
 		return
 	}
 	seconds := d.Period * (levels[len(levels)-1].To - levels[0].From) / float64(len(levels))
-	j.add(Note, "throughput dips by %.0f %% about every %s (%d times): something periodic on a server or the generator, such as a checkpoint",
-		100*d.Depth, table.Duration(seconds), d.Count)
+	j.add(Note, "throughput dips by %s about every %s (%d times): something periodic on a server or the generator, such as a checkpoint",
+		analysis.Percent(d.Depth), table.Duration(seconds), d.Count)
 }
 
 // change reports where a part begins: a change at a marker has an explanation; a

@@ -118,9 +118,9 @@ func (j *judge) errors() {
 			level = Warning
 		}
 		if t := registry.Tools.ByName(s.Meta.Tool); t == nil || t.CountsFailures == nil || !t.CountsFailures(s.Meta.Verb) {
-			j.add(level, "%s: %.3g %% of all transactions failed; they took time but are in no rate", text, share*100)
+			j.add(level, "%s: %s of all transactions failed; they took time but are in no rate", text, analysis.Percent(share))
 		} else {
-			j.add(level, "%s: %.3g %% of all transactions failed; the rates include them", text, share*100)
+			j.add(level, "%s: %s of all transactions failed; the rates include them", text, analysis.Percent(share))
 		}
 	case s.Errors > 0:
 		j.add(Warning, "%s", table.Plural(int(s.Errors), "error"))
@@ -401,15 +401,15 @@ func (j *judge) generator() {
 		j.add(Unknown, "the CPU of the generator was not recorded: if it was busy, the numbers are the generator's, not the database's")
 		return
 	}
-	text := fmt.Sprintf("the generator's machine (%s) was %.0f %% busy", table.Plural(v.Cores, "core"), busy.Mean()*100)
+	text := fmt.Sprintf("the generator's machine (%s) was %s busy", table.Plural(v.Cores, "core"), analysis.Percent(busy.Mean()))
 	switch {
 	case share >= 0.1:
-		text += fmt.Sprintf(", and full %.0f %% of the time", share*100)
+		text += fmt.Sprintf(", and full %s of the time", analysis.Percent(share))
 		switch waited := j.toolWaited(); {
 		case waited < leastWait:
-			j.add(Note, "%s, but the tool waited for a core for %.1f %% of the clients' time only: the numbers are not its limit", text, waited*100)
+			j.add(Note, "%s, but the tool waited for a core for %s of the clients' time only: the numbers are not its limit", text, analysis.Percent(waited))
 		case series.IsKnown(waited):
-			j.add(Warning, "%s; the tool waited for a core for %.0f %% of the clients' time: by that the numbers are the machine's limit, not the database's", text, waited*100)
+			j.add(Warning, "%s; the tool waited for a core for %s of the clients' time: by that the numbers are the machine's limit, not the database's", text, analysis.Percent(waited))
 		default:
 			j.add(Warning, "%s: the numbers may be the machine's limit, not the database's", text)
 		}
@@ -417,7 +417,7 @@ func (j *judge) generator() {
 		j.add(Good, "%s: it had CPU to spare", text)
 	}
 	if stolen := steal.Mean(); stolen >= stolenHost {
-		j.add(Warning, "other virtual machines took %.0f %% of the CPU of the generator's machine", stolen*100)
+		j.add(Warning, "other virtual machines took %s of the CPU of the generator's machine", analysis.Percent(stolen))
 	}
 }
 
