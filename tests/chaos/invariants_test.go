@@ -138,7 +138,7 @@ func (l *lab) counted(r *run) {
 	meta, err := dir.Load()
 	l.must(err)
 	feed := ingest.NewFeed(registry.Tools.ByName(meta.Tool), &meta)
-	l.must(feed.ReadAll(l.t.Context(), dir, &meta))
+	l.must(feed.ReadAll(l.t.Context(), dir))
 	least := l.expectedCounters(r, feed.Snapshot(meta, time.Now()))
 	feed.Close(time.Now())
 	most := l.expectedCounters(r, feed.Snapshot(meta, time.Now()))

@@ -111,14 +111,14 @@ export class Agent {
     let lines =
       'sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)\n\nRunning the test with following options:\nNumber of threads: 8\n\nThreads started!\n\n';
     let status = '{"target":"n1","engine":"mysql","interval":1,"columns":["db_queries_total","db_threads_running"]}\n';
-    let host = '';
+    let host = '{"target":"test","engine":"procfs","interval":1,"columns":["host_cpu_cores","host_cpu_busy_ratio"]}\n';
     for (let s = 1; s <= seconds; s++) {
       const value = throughput(s);
       if (value === null) continue; // nothing was recorded
       const tps = value.toFixed(2);
       lines += `[ ${s}s ] thds: 8 tps: ${tps} qps: ${tps} (r/w/o: ${tps}/0.00/0.00) lat (ms,95%): 1.04 err/s: 0.00 reconn/s: 0.00\n`;
       status += `["n1",${start / 1000 + s},0,0.001,0.002,"",${s * 500},9]\n`;
-      host += `{"at":"${at(s)}","cores":4,"busy":${s % 2 ? 0.25 : 0.75},"iowait":0,"steal":0,"interval":1}\n`;
+      host += `["test",${start / 1000 + s},0,0.001,0.002,"",4,${s % 2 ? 0.25 : 0.75}]\n`;
     }
     const settings = (s, target, appliers) =>
       `{"at":"${at(s)}","target":"${target}","engine":"mysql","cluster":"c","version":"10.11","settings":{"innodb_buffer_pool_size":"1073741824","wsrep_slave_threads":"${appliers}"}}\n`;
@@ -133,6 +133,11 @@ export class Agent {
       workload: 'oltp_read_only',
       threads: 8,
       generator: 'test',
+      servers: {
+        source: 'matched',
+        targets: [{ target: 'n1', cluster: 'c', engine: 'mysql' }],
+        machines: [{ host: 'test', nodename: 'test', roles: ['generator'] }],
+      },
       started_at: at(0),
       clock_started_at: at(0),
       ended_at: at(seconds),

@@ -233,7 +233,7 @@ test('an ended run shows the CPU and the settings that were recorded', async () 
   const page = await open('#/runs/20261120T010000Z-long');
   await page.locator('#chart-host-cpu_busy canvas').waitFor();
   await complete(page);
-  assert.match(await legend(page, 'host-cpu_busy').innerText(), /busy\s*mean 50 %/);
+  assert.match(await legend(page, 'host-cpu_busy').innerText(), /test\s*mean 50 %/);
   const panel = section(page, 'settings');
   assert.match(await panel.innerText(), /n1: wsrep_slave_threads was changed from 1 to 8 by 1:00/);
   assert.match(await panel.locator('table').innerText(), /wsrep_slave_threads\s+1\s+<b>2<\/b>/);

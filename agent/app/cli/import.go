@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -198,7 +199,7 @@ func (r *importCommand) run(s Streams) error {
 		}
 		var used []imports.MachineLog
 		monitors, server := beside.of(s, log.Path)
-		made, err := r.importLog(r.dataDir, earlier, log, r.startOf(i), path, r.completion(s, monitors, &used, &server))
+		made, err := r.importLog(r.dataDir, earlier, log, r.startOf(i), path, server.AsServers(), r.completion(s, monitors, &used, &server))
 		for i := range made {
 			one := newImported(log.Path, &made[i])
 			if len(made) == 1 {
@@ -406,12 +407,12 @@ func (r *importCommand) search() (logs []ingest.Log, folders []foundFolder, fail
 }
 
 // importLog makes runs of one log. earlier are the imported runs, nil: they are read. path is
-// what its path shows. With an error it returns
-// those that were made. complete adds to the only run of the log; nil: nothing.
-func (o *logOptions) importLog(dataDir string, earlier *ingest.Earlier, log ingest.Log, start time.Time, path map[string]string,
+// what its path shows, dumped the servers of its dumps, which options replace. With an error it
+// returns those that were made. complete adds to the only run of the log; nil: nothing.
+func (o *logOptions) importLog(dataDir string, earlier *ingest.Earlier, log ingest.Log, start time.Time, path map[string]string, dumped *rundir.Servers,
 	complete func(context.Context, rundir.Directory, time.Time, float64) error,
 ) ([]ingest.Imported, error) {
-	im := ingest.Import{DataDir: dataDir, Earlier: earlier, Complete: complete, Log: log, Start: start, Title: o.title, Labels: map[string]string{}, Selection: o.selection(), Servers: o.servers}
+	im := ingest.Import{DataDir: dataDir, Earlier: earlier, Complete: complete, Log: log, Start: start, Title: o.title, Labels: map[string]string{}, Selection: o.selection(), Servers: cmp.Or(o.servers, dumped)}
 	for name, value := range path {
 		switch name {
 		case "workload":

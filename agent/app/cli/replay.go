@@ -70,7 +70,7 @@ func (r *replayCommand) run() (err error) {
 	log := r.logger(r.streams)
 	err = r.begin(context.Background(), own, observer.Options{
 		Config: player.Config(*r.store.config, temporary), Only: []string{player.Directory.ID()}, Logger: log,
-		Source: player, Clock: player.Clock(), Host: player.Host,
+		Servers: player.Servers(), Machines: player.Machines(), Clock: player.Clock(),
 	}, r.streams)
 	if err != nil {
 		return err

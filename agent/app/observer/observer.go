@@ -41,12 +41,10 @@ type Options struct {
 	// Only names the runs to observe; log files are then not followed. Empty: all runs.
 	Only   []string
 	Logger *slog.Logger
-	// Source provides the samples of the targets; nil: a sampler that asks them.
-	Source Source
-	// Clock is the clock of the samples; nil: this machine's. Host returns what the machine did;
-	// nil: as the system reports it. Both belong to Source.
-	Clock *clock.Clock
-	Host  func(time.Time) *host.Sample
+	// Servers and Machines provide the samples of the targets and of the machines; nil: samplers
+	// that ask them. Clock is the clock of the samples; nil: this machine's.
+	Servers, Machines Source
+	Clock             *clock.Clock
 	// Authenticated reports whether every client of the Handler has presented a password or a
 	// certificate; nil: no. Without it the tools' output is not served.
 	Authenticated func() bool
@@ -73,7 +71,7 @@ type Observer struct {
 	only     []string
 	watcher  *live.Watcher
 	sampler  Source
-	hosts    *engine.Sampler // nil: Source has the machine's samples
+	hosts    Source
 	markers  *marker.Deliverer
 	alerts   *alert.Receiver
 	page     *web.Page
@@ -98,7 +96,7 @@ func New(opts Options) (*Observer, error) {
 	o.topology = opts.Config.Topology(targets)
 	axis := cmp.Or(opts.Clock, clock.System).Axis()
 	var now func() time.Time
-	if o.sampler = opts.Source; o.sampler == nil {
+	if o.sampler, o.hosts = opts.Servers, opts.Machines; o.sampler == nil {
 		o.sampler = engine.NewSampler(targets, open, opts.Config.SampleInterval, engine.Options{Logger: opts.Logger, Now: axis.Now})
 		openHost := func(t engine.Target) (engine.Prober, error) { return host.Open(t, opts.Logger) }
 		o.hosts = engine.NewSampler(nil, openHost, opts.Config.SampleInterval, engine.Options{Logger: opts.Logger.With("kind", "host"), Now: axis.Now})
@@ -129,7 +127,7 @@ func New(opts Options) (*Observer, error) {
 	o.watcher = live.NewWatcher(live.Options{
 		DataDir: opts.Config.DataDir, Only: opts.Only,
 		Tools:    o.tools,
-		Topology: o.currentTopology, ReadSettings: o.readSettings, ReadStatements: o.sampler.ReadStatements, SampleNow: o.sampler.SampleNow, SamplerLate: o.sampler.Late, Clock: opts.Clock, Samples: axis, Host: opts.Host, Logs: o.logs,
+		Topology: o.currentTopology, ReadSettings: o.readSettings, ReadStatements: o.sampler.ReadStatements, SampleNow: o.sampler.SampleNow, SamplerLate: o.sampler.Late, Clock: opts.Clock, Samples: axis, Logs: o.logs,
 		Sink:   sink{o.markers, o.alerts, o.page},
 		Limits: o.limits, Logger: opts.Logger,
 	})
@@ -173,12 +171,8 @@ func (o *Observer) Run(ctx context.Context) error {
 
 	frames, cancel := o.sampler.Subscribe(8)
 	defer cancel()
-	var hostFrames <-chan engine.Frame
-	if o.hosts != nil {
-		var cancelHosts func()
-		hostFrames, cancelHosts = o.hosts.Subscribe(8)
-		defer cancelHosts()
-	}
+	hostFrames, cancelHosts := o.hosts.Subscribe(8)
+	defer cancelHosts()
 	parts.Go(func() {
 		for {
 			select {
@@ -188,11 +182,8 @@ func (o *Observer) Run(ctx context.Context) error {
 				if !ok {
 					return
 				}
-				host := o.watcher.Frame(f)
+				o.watcher.Frame(f)
 				o.page.Frame(f)
-				if host != nil && o.hosts == nil {
-					o.page.Host(host)
-				}
 				o.sampleHosts()
 			case f := <-hostFrames:
 				o.watcher.HostFrame(f)
@@ -200,9 +191,7 @@ func (o *Observer) Run(ctx context.Context) error {
 			}
 		}
 	})
-	if o.hosts != nil {
-		parts.Go(func() { _ = o.hosts.Run(ctx) }) // it ends with ctx
-	}
+	parts.Go(func() { _ = o.hosts.Run(ctx) }) // it ends with ctx
 	parts.Go(func() { o.watcher.Run(ctx) })
 	parts.Go(func() { o.page.Run(ctx) })
 	parts.Go(func() { o.markers.Run(ctx) })
@@ -224,16 +213,11 @@ func (o *Observer) Run(ctx context.Context) error {
 // readSettings requests the settings of servers and machines for the next tick.
 func (o *Observer) readSettings() {
 	o.sampler.ReadSettings()
-	if o.hosts != nil {
-		o.hosts.ReadSettings()
-	}
+	o.hosts.ReadSettings()
 }
 
 // sampleHosts samples the machines only while a run is followed.
 func (o *Observer) sampleHosts() {
-	if o.hosts == nil {
-		return
-	}
 	live := o.watcher.Live()
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -12,28 +12,34 @@ import (
 	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/measure"
-	"github.com/benchwatch/benchwatch/agent/run/host"
 	"github.com/benchwatch/benchwatch/agent/run/record"
 )
 
-// frames adds the servers' answers, and what the generator did meanwhile.
+// frames adds what the servers and the machines answered.
 func (p *Player) frames(ctx context.Context, h *record.History) error {
-	all, cpu, err := h.AllSamples(ctx)
+	servers, machines, err := h.AllSamples(ctx)
 	if err != nil {
 		return err
 	}
+	p.play(h, servers, p.servers, "")
+	p.play(h, machines, p.machines, record.MachineSettings)
+	return nil
+}
+
+// play adds the frames of recorded targets, whose settings are recorded with a prefix of their names.
+func (p *Player) play(h *record.History, all []*record.ServerRows, to *Source, prefix string) {
 	zero := h.Zero.Sub(p.recorded.StartedAt)
-	rows := map[float64]map[*server]int{}
-	var servers []*server
+	rows := map[float64]map[*target]int{}
+	var targets []*target
 	for _, s := range all {
-		one := newServer(s, h)
-		servers = append(servers, one)
+		one := p.newTarget(s, h, prefix)
+		targets = append(targets, one)
 		for row, elapsed := range s.Elapsed {
 			if !s.Sampled(row) {
 				continue
 			}
 			if rows[elapsed] == nil {
-				rows[elapsed] = map[*server]int{}
+				rows[elapsed] = map[*target]int{}
 			}
 			rows[elapsed][one] = row
 		}
@@ -43,20 +49,18 @@ func (p *Player) frames(ctx context.Context, h *record.History) error {
 	if d := median(ticks); d > 0 {
 		interval = time.Duration(math.Round(d*10)) * time.Second / 10
 	}
-	offset := func(elapsed float64) time.Duration { return zero + time.Duration(elapsed*float64(time.Second)) }
 	for _, tick := range ticks {
-		p.add(offset(tick), func(p *Player, now time.Time) error {
+		p.add(zero+time.Duration(tick*float64(time.Second)), func(_ *Player, now time.Time) error {
 			f := engine.Frame{Tick: now, Interval: interval}
-			for _, s := range servers {
-				if row, ok := rows[tick][s]; ok {
-					f.Samples = append(f.Samples, s.sample(row, tick, now))
+			for _, t := range targets {
+				if row, ok := rows[tick][t]; ok {
+					f.Samples = append(f.Samples, t.sample(row, tick, now))
 				}
 			}
-			p.publish(f, machine(cpu, tick, interval))
+			to.publish(f)
 			return nil
 		})
 	}
-	return nil
 }
 
 // median is that of the distances between ticks; 0 if there are none.
@@ -72,26 +76,11 @@ func median(ticks []float64) float64 {
 	return distances[len(distances)/2]
 }
 
-// machine is what the generator did at a tick; nil if that was not recorded.
-func machine(h *host.History, tick float64, interval time.Duration) *host.Sample {
-	if h == nil {
-		return nil // not recorded
-	}
-	i, found := slices.BinarySearch(h.Elapsed, tick-interval.Seconds()/2)
-	if !found && i == len(h.Elapsed) || h.Elapsed[i] > tick+interval.Seconds()/2 {
-		return nil
-	}
-	busy := host.Busy.Values(h)[i]
-	if !series.IsKnown(busy) {
-		return nil
-	}
-	return &host.Sample{Cores: h.Cores, Busy: busy, IOWait: host.IOWait.Values(h)[i], Steal: host.Steal.Values(h)[i], Interval: interval.Seconds()}
-}
-
-// server gives out what one server answered.
-type server struct {
+// target gives out what one server or machine answered.
+type target struct {
 	*record.ServerRows
 	target   engine.Target
+	nodename string
 	values   []column
 	settings []reading
 	last     *engine.SettingsReading
@@ -104,7 +93,7 @@ type column struct {
 	values []float64
 }
 
-// reading is a server's settings from a time on.
+// reading is a target's settings from a time on.
 type reading struct {
 	elapsed  float64
 	settings engine.Settings
@@ -115,12 +104,30 @@ var added = []*measure.Metric{
 	engine.Up, engine.RestartsTotal, engine.ReplicationLagSeconds, engine.ReplicationLagTransactions, engine.ReplicationPosition,
 }
 
-func newServer(s *record.ServerRows, h *record.History) *server {
-	one := &server{ServerRows: s, target: engine.Target{Name: s.Target, Engine: s.Engine, Cluster: s.Cluster}}
+// knownMetrics returns the metrics of servers and machines by name.
+func knownMetrics() map[string]*measure.Metric {
 	known := map[string]*measure.Metric{}
 	for _, m := range measure.Metrics() {
 		known[m.Name] = m
 	}
+	for _, m := range measure.All(measure.Host) {
+		for _, s := range m.Sources() {
+			for _, metric := range s.Metrics() {
+				known[metric.Name] = metric
+			}
+		}
+	}
+	return known
+}
+
+func (p *Player) newTarget(s *record.ServerRows, h *record.History, prefix string) *target {
+	one := &target{ServerRows: s, target: engine.Target{Name: s.Target, Engine: s.Engine, Cluster: s.Cluster}}
+	for _, m := range p.machinesOfRun() {
+		if prefix != "" && m.Host == s.Target {
+			one.nodename = m.Nodename
+		}
+	}
+	known := knownMetrics()
 	for _, name := range s.Names() {
 		metric, pairs, ok := measure.ParseColumn(name)
 		m := known[metric]
@@ -134,7 +141,7 @@ func newServer(s *record.ServerRows, h *record.History) *server {
 		one.values = append(one.values, c)
 	}
 	for _, t := range h.Settings {
-		if t.Target != s.Target || t.Error != "" {
+		if t.Target != prefix+s.Target || t.Error != "" {
 			continue
 		}
 		now := maps.Clone(t.Settings)
@@ -153,7 +160,7 @@ func newServer(s *record.ServerRows, h *record.History) *server {
 }
 
 // sample returns the answer of a row, at a tick of the replay.
-func (s *server) sample(row int, tick float64, now time.Time) engine.Sample {
+func (s *target) sample(row int, tick float64, now time.Time) engine.Sample {
 	sample := engine.Sample{Target: &s.target, Tick: now, Restarts: uint64(s.Restarts()[row])}
 	if !s.Up(row) {
 		reason := "did not answer"
@@ -170,7 +177,7 @@ func (s *server) sample(row int, tick float64, now time.Time) engine.Sample {
 		return now.Add(time.Duration((elapsed - tick) * float64(time.Second)))
 	}
 	sample.Asked, sample.Answered = after(s.Asked[row]), after(s.ServerRows.Answered[row])
-	status := &engine.Status{Version: s.VersionAt.At(row), Flavour: s.Flavour, Role: s.RoleAt.At(row)}
+	status := &engine.Status{Version: s.VersionAt.At(row), Flavour: s.Flavour, Role: s.RoleAt.At(row), Nodename: s.nodename}
 	for _, c := range s.values {
 		if v := c.values[row]; series.IsKnown(v) {
 			status.Set(c.metric, v, c.labels...)
@@ -191,7 +198,7 @@ func (s *server) sample(row int, tick float64, now time.Time) engine.Sample {
 }
 
 // at returns a value of a row.
-func (s *server) at(m *measure.Metric, row int) series.Optional[float64] {
+func (s *target) at(m *measure.Metric, row int) series.Optional[float64] {
 	values := s.Values(m.Name)
 	if values == nil || !series.IsKnown(values[row]) {
 		return series.Optional[float64]{}
@@ -216,88 +223,3 @@ func (p position) Scalar() float64 { return float64(p) }
 
 // String implements engine.Position.
 func (p position) String() string { return strconv.FormatFloat(float64(p), 'f', -1, 64) }
-
-// publish gives a frame to the subscribers.
-func (p *Player) publish(f engine.Frame, machine *host.Sample) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.last = f
-	if machine != nil {
-		machine.At = f.Tick
-	}
-	p.machines = append(p.machines, machine)
-	for _, s := range p.subscribers {
-		s <- f // there is room for all
-	}
-}
-
-// close ends the subscriptions.
-func (p *Player) close() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, s := range p.subscribers {
-		close(s)
-	}
-	p.subscribers = nil
-}
-
-// Subscribe returns a channel that gets each frame once, and a function that ends the
-// subscription.
-func (p *Player) Subscribe(buffer int) (<-chan engine.Frame, func()) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	s := make(chan engine.Frame, max(buffer, len(p.events)))
-	p.subscribers = append(p.subscribers, s)
-	return s, func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if i := slices.Index(p.subscribers, s); i >= 0 {
-			p.subscribers = slices.Delete(p.subscribers, i, i+1)
-			close(s)
-		}
-	}
-}
-
-// Latest returns the newest frame, none when it is older than two ticks: what was
-// recorded has come to its end.
-func (p *Player) Latest() engine.Frame {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.clock.Clock().Wall().Sub(p.last.Tick) > 2*p.last.Interval {
-		return engine.Frame{}
-	}
-	return p.last
-}
-
-// Host returns what the recorded generator did at a tick, one after the other: it is
-// asked once for each frame. It is nil if that is unknown.
-func (p *Player) Host(time.Time) *host.Sample {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.machines) == 0 {
-		return nil
-	}
-	first := p.machines[0]
-	p.machines = p.machines[1:]
-	return first
-}
-
-// MissedTicks is 0: ticks that were missed while the run was recorded are gaps of it.
-func (p *Player) MissedTicks() uint64 { return 0 }
-
-// Late is 0: how late the samples were is in the record.
-func (p *Player) Late() time.Duration { return 0 }
-
-// ReadSettings does nothing: settings come when they were read.
-func (p *Player) ReadSettings() {}
-
-// ReadStatements returns nothing: what a run's servers executed is in its record.
-func (p *Player) ReadStatements(context.Context, map[string]*engine.StatementReading) map[string]engine.StatementsAnswer {
-	return nil
-}
-
-// SampleNow does nothing.
-func (p *Player) SampleNow() {}
-
-// Update does nothing: the targets are those of the record.
-func (p *Player) Update([]engine.Target) {}

@@ -11,14 +11,11 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/app/config"
 	"github.com/benchwatch/benchwatch/agent/base/clock"
-	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
-	"github.com/benchwatch/benchwatch/agent/run/host"
 	"github.com/benchwatch/benchwatch/agent/run/marker"
 	"github.com/benchwatch/benchwatch/agent/run/record"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
@@ -31,8 +28,8 @@ const Label = "replay_of"
 // MaxSpeed bounds the speed: a tick still takes some milliseconds.
 const MaxSpeed = 100
 
-// Player plays one run. It takes the place of a sampler: what it gives out as samples
-// are the recorded ones.
+// Player plays one run. Its sources take the place of samplers: what they give out are the
+// recorded samples.
 type Player struct {
 	// Directory is where the run is played into, Length how long that takes.
 	Directory rundir.Directory
@@ -44,10 +41,7 @@ type Player struct {
 	claim    *rundir.Claim
 	played   chan struct{}
 
-	mu          sync.Mutex
-	last        engine.Frame
-	machines    []*host.Sample // of the frames that no one has asked for yet
-	subscribers []chan engine.Frame
+	servers, machines *Source
 }
 
 // event is something that happened in the recorded run, at a time after its start.
@@ -60,6 +54,8 @@ type event struct {
 // dataDir at a speed. Until Run nothing moves.
 func New(ctx context.Context, dir rundir.Directory, h *record.History, t *tool.Tool, dataDir string, speed float64) (*Player, error) {
 	p := &Player{recorded: h.Snapshot.Meta, played: make(chan struct{})}
+	p.servers = &Source{run: p.Run}
+	p.machines = &Source{run: func(ctx context.Context) error { <-ctx.Done(); return nil }}
 	if !p.recorded.Ended() {
 		return nil, fmt.Errorf("run %s has not ended: only what is over can be replayed", p.recorded.ID)
 	}
@@ -78,6 +74,9 @@ func New(ctx context.Context, dir rundir.Directory, h *record.History, t *tool.T
 	p.Length = time.Duration(float64(whole) / speed)
 	// It ends now, at the latest: nothing of it lies in the future.
 	p.clock = newScaled(clock.System, speed, p.Length-whole)
+	for _, s := range []*Source{p.servers, p.machines} {
+		s.clock, s.size = p.clock, len(p.events)
+	}
 	return p, p.create(dataDir, speed)
 }
 
@@ -116,7 +115,10 @@ func (p *Player) create(dataDir string, speed float64) (err error) {
 // Config returns a configuration for an observer of the run: that of the user, with
 // the recorded servers as targets.
 func (p *Player) Config(own config.Config, dataDir string) *config.Config {
-	own.DataDir, own.Targets, own.Proxies, own.Logs = dataDir, p.targets(), nil, nil
+	own.DataDir, own.Targets, own.Proxies, own.Logs, own.Hosts = dataDir, p.targets(), nil, nil, nil
+	for _, m := range p.machinesOfRun() {
+		own.Hosts = append(own.Hosts, config.Host{Name: m.Host})
+	}
 	return &own
 }
 
@@ -132,9 +134,22 @@ func (p *Player) targets() []config.Target {
 		if _, drained := p.recorded.Drain[s.Target]; !drained {
 			t.Address = p.recorded.Target
 		}
+		for _, m := range p.recorded.Servers.Machines {
+			if t.Nodename == "" && slices.Contains(m.Targets, s.Target) {
+				t.Nodename = m.Nodename
+			}
+		}
 		all = append(all, t)
 	}
 	return all
+}
+
+// machinesOfRun are the recorded machines.
+func (p *Player) machinesOfRun() []rundir.Machine {
+	if p.recorded.Servers == nil {
+		return nil
+	}
+	return p.recorded.Servers.Machines
 }
 
 // Clock is the one of the replay: it is stopped until Run, then it runs at the
@@ -150,7 +165,7 @@ func (p *Player) Elapsed() time.Duration { return p.clock.spent() }
 // Run plays the run once an observer follows it, and returns when ctx is done.
 func (p *Player) Run(ctx context.Context) error {
 	defer p.claim.Release()
-	defer p.close()
+	defer p.servers.close()
 	if err := p.awaitObserver(ctx); err != nil {
 		return nil // ctx is done
 	}

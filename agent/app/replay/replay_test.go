@@ -53,7 +53,7 @@ func TestReplay(t *testing.T) {
 		t.Fatal(err)
 	}
 	conf := player.Config(*config.Default(), data)
-	o, err := observer.New(observer.Options{Config: conf, Logger: slog.New(slog.DiscardHandler), Source: player, Clock: player.Clock(), Host: player.Host})
+	o, err := observer.New(observer.Options{Config: conf, Logger: slog.New(slog.DiscardHandler), Servers: player.Servers(), Machines: player.Machines(), Clock: player.Clock()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func TestReplay(t *testing.T) {
 			t.Errorf("%s: %v %s", s.Target, g.Versions, g.Role)
 		}
 	}
-	if len(got.Settings) != 3 || len(got.Settings[0].Settings) < 50 || len(got.Settings[1].Changes) != len(want.Settings[1].Changes) {
+	if len(got.Settings) != 4 || len(got.Settings[0].Settings) < 50 || len(got.Settings[1].Changes) != len(want.Settings[1].Changes) {
 		t.Errorf("settings %+v", got.Settings)
 	}
 	if got.Host.Cores != 2 || len(got.Host.Elapsed()) < 75 {

@@ -99,7 +99,7 @@ func TestServers(t *testing.T) {
 		status.Set(engine.ReplicationLagSeconds, lag)
 		at := tick.Add(time.Duration(i) * time.Second)
 		frame := engine.Frame{Tick: at, Interval: time.Second, Samples: []engine.Sample{{Target: &engine.Target{Name: "n2", Engine: "mysql"}, Tick: at, Asked: at, Answered: at, Status: &status}}}
-		if err := recorder.Record(frame, nil); err != nil {
+		if err := recorder.Record(frame); err != nil {
 			t.Fatal(err)
 		}
 	}

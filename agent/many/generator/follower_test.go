@@ -90,7 +90,7 @@ func (l *lab) read(dir rundir.Directory) (ingest.Snapshot, []float64) {
 	}
 	f := ingest.NewFeed(sysbench.Tool, &meta)
 	f.Series = &ingest.Intervals{}
-	if err := f.ReadAll(context.Background(), dir, &meta); err != nil {
+	if err := f.ReadAll(context.Background(), dir); err != nil {
 		l.t.Fatal(err)
 	}
 	f.Close(time.Now())

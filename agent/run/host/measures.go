@@ -69,7 +69,7 @@ var (
 	pressureMemory = counter("host_pressure_memory_seconds_total")
 )
 
-// The shares of the older records, which hold no times.
+// The shares that monitoring programs print in place of times.
 var (
 	BusyShare   = gauge("host_cpu_busy_ratio")
 	IOWaitShare = gauge("host_cpu_iowait_ratio")

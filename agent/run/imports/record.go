@@ -49,9 +49,17 @@ func RecordServer(dir rundir.Directory, start time.Time, seconds float64, s *Ser
 		if s.Settings != nil {
 			sample.Settings = settings
 		}
-		if err := r.Record(engine.Frame{Tick: at, Interval: length, Samples: []engine.Sample{sample}}, nil); err != nil {
+		if err := r.Record(engine.Frame{Tick: at, Interval: length, Samples: []engine.Sample{sample}}); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// AsServers returns the server as the one of its run; nil if there is none.
+func (s *Server) AsServers() *rundir.Servers {
+	if s == nil {
+		return nil
+	}
+	return &rundir.Servers{Source: rundir.ServersDumped, Targets: []rundir.Server{{Target: s.Name, Engine: record.DumpEngine}}}
 }

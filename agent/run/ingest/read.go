@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/base/follow"
@@ -26,16 +25,13 @@ func Read(ctx context.Context, dir rundir.Directory, t *tool.Tool) (Snapshot, er
 		return Snapshot{}, err
 	}
 	f := NewFeed(t, &meta)
-	err = f.ReadAll(ctx, dir, &meta)
+	err = f.ReadAll(ctx, dir)
 	f.Close(time.Now())
 	return f.Snapshot(meta, time.Now()), err
 }
 
 // ReadAll reads a run's output as far as it exists now.
-func (f *Feed) ReadAll(ctx context.Context, dir rundir.Directory, meta *rundir.Meta) error {
-	if meta.Log != nil && !dir.HasOutput() {
-		return f.readPart(ctx, dir, meta.Log)
-	}
+func (f *Feed) ReadAll(ctx context.Context, dir rundir.Directory) error {
 	done := make(chan struct{})
 	close(done)
 	var err error
@@ -50,21 +46,6 @@ func (f *Feed) ReadAll(ctx context.Context, dir rundir.Directory, meta *rundir.M
 		err = errors.Join(err, e)
 	}
 	return errors.Join(err, f.ReadLatencies(ctx, dir))
-}
-
-// readPart reads a run of an earlier version, which has no copy of its part of the
-// user's log file.
-func (f *Feed) readPart(ctx context.Context, dir rundir.Directory, src *rundir.LogSource) error {
-	file, err := dir.OpenLog(src)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	end := src.End
-	if end == 0 {
-		end = math.MaxInt64
-	}
-	return f.readSection(ctx.Err, io.NewSectionReader(file, src.Offset, end-src.Offset))
 }
 
 // readSection parses what r holds, to its end or until done returns an error.

@@ -17,7 +17,7 @@ import (
 // hostFrame records what the run's machines did at a tick.
 func (t *tracker) hostFrame(f engine.Frame) {
 	t.mu.Lock()
-	f, _, ok := t.onAxis(f, nil)
+	f, ok := t.onAxis(f)
 	if !ok {
 		t.mu.Unlock()
 		return

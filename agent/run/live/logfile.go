@@ -236,7 +236,7 @@ func (f *logFile) begin(ctx context.Context) error {
 // that has not ended.
 func (f *logFile) open() (first int64, err error) {
 	if p := f.previous; p != nil {
-		own, err := p.open(f.reader.File())
+		own, err := rundir.Open(p.dir.Path(rundir.StdoutFile))
 		if err != nil {
 			return 0, err
 		}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -310,8 +309,7 @@ type logRun struct {
 	dir  rundir.Directory
 	meta rundir.Meta
 	live bool  // a follower reads it
-	own  bool  // it has a copy of its output
-	size int64 // of the copy or, without one, of its part of the log
+	size int64 // of the copy of its output
 	// older are the runs of the log before it, newest first.
 	older []*logRun
 }
@@ -326,12 +324,10 @@ func (w *Watcher) loadLogRun(id string) (*logRun, error) {
 		return nil, fs.ErrNotExist
 	}
 	info, err := os.Lstat(r.dir.Path(rundir.StdoutFile))
-	switch {
-	case err == nil:
-		r.own, r.size = true, info.Size()
-	case r.meta.Log.End > 0:
-		r.size = r.meta.Log.End - r.meta.Log.Offset
+	if err != nil {
+		return nil, err
 	}
+	r.size = info.Size()
 	return r, nil
 }
 
@@ -339,14 +335,6 @@ func (w *Watcher) loadLogRun(id string) (*logRun, error) {
 func (r *logRun) spec() Log {
 	m := &r.meta
 	return Log{Glob: m.Log.Path, Tool: m.Tool, Labels: m.Labels, Selection: m.Selection, Generator: m.Generator}
-}
-
-// open returns the run's output.
-func (r *logRun) open(log io.ReaderAt) (io.ReaderAt, error) {
-	if r.own {
-		return rundir.Open(r.dir.Path(rundir.StdoutFile))
-	}
-	return io.NewSectionReader(log, r.meta.Log.Offset, r.size), nil
 }
 
 // passages returns what was read for the run, of the newest file last.
@@ -406,11 +394,6 @@ func (r *logRun) heldBy(file *os.File) (position int64, ok bool) {
 	info, err := file.Stat()
 	if err != nil {
 		return 0, false
-	}
-	if s := r.meta.Log; !r.own {
-		now, _ := rundir.InodeOf(info)
-		at := s.Position(r.size)
-		return at, s.SameFile(&now) && info.Size() >= at
 	}
 	read := r.passages()
 	if len(read) == 0 {
@@ -511,7 +494,7 @@ func (w *Watcher) endKnown(ctx context.Context, f *logFile, runs []*logRun, know
 		case r == known && !r.live, i == 0 && known == nil && !r.live && !r.meta.Ended() && f.source.Inode != 0:
 			f.resume = r
 			w.claim(r, f)
-			if i+1 < len(runs) && (runs[i+1].own || runs[i+1].meta.Log.SameFile(&f.source)) {
+			if i+1 < len(runs) {
 				f.previous = runs[i+1]
 			}
 		case !r.live && !r.meta.Ended():
@@ -597,7 +580,7 @@ func (w *Watcher) locateRotated(r *logRun) (file *os.File, position int64) {
 // endLost ends a run whose log is gone.
 func (w *Watcher) endLost(ctx context.Context, r *logRun) error {
 	feed := ingest.NewFeed(w.tool(&r.meta), &r.meta)
-	if err := feed.ReadAll(ctx, r.dir, &r.meta); err != nil && ctx.Err() != nil {
+	if err := feed.ReadAll(ctx, r.dir); err != nil && ctx.Err() != nil {
 		return err
 	}
 	feed.Close(r.meta.Axis(clock.System).Now())

@@ -8,7 +8,6 @@ import (
 	"github.com/benchwatch/benchwatch/agent/base/clock"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
-	"github.com/benchwatch/benchwatch/agent/run/host"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 	"github.com/benchwatch/benchwatch/agent/run/topology"
@@ -35,9 +34,6 @@ type Options struct {
 	// frames, the wall clock if it is zero.
 	Clock   *clock.Clock
 	Samples clock.Axis
-	// Host returns what this machine did since the call before, at a time; nil if that
-	// is not known. Default: as the system reports it.
-	Host func(time.Time) *host.Sample
 	// SampleNow has the servers sampled between two ticks.
 	SampleNow func()
 	// SamplerLate is for how long samples were due and not begun, see [engine.Sampler.Late].
@@ -138,9 +134,6 @@ func (o *Options) defaults() {
 	if o.Machine == nil {
 		here := topology.LocalMachine()
 		o.Machine = &here
-	}
-	if o.Host == nil {
-		o.Host = host.NewReader().Read
 	}
 	if o.ReadSettings == nil {
 		o.ReadSettings = func() {}

@@ -18,7 +18,7 @@ func CloseOrphan(ctx context.Context, d rundir.Directory, t *tool.Tool) (rundir.
 		return meta, err
 	}
 	f := ingest.NewFeed(t, &meta)
-	if err := f.ReadAll(ctx, d, &meta); err != nil {
+	if err := f.ReadAll(ctx, d); err != nil {
 		return meta, err
 	}
 	f.Close(meta.Axis(clock.System).Now())

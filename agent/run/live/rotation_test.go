@@ -3,8 +3,6 @@ package live
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"io"
 	"log/slog"
 	"math/rand/v2"
 	"os"
@@ -486,54 +484,4 @@ func TestLastLineWithoutEnd(t *testing.T) {
 	w.until("", "over", func(s ingest.Snapshot) bool {
 		return over(s) && s.Meta.Outcome == rundir.Succeeded && s.Totals["transaction"] == 11
 	})
-}
-
-// TestRunsOfEarlierVersion guards that a run without a copy of its output is read
-// from its log, also when it continues.
-func TestRunsOfEarlierVersion(t *testing.T) {
-	l := newLogging(t)
-	first, second := banner+intervalLine(1, 10)+summaryText(11, 1.1), banner+intervalLine(1, 20)
-	l.append(first + second)
-	file, err := os.Open(l.path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	source, err := rundir.Identify(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	source.Head, source.HeadSize = "", 0
-	parts, err := ingest.SplitLog(t.Context(), io.NewSectionReader(file, 0, int64(len(first+second))), sysbench.Tool, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, part := range parts {
-		m := rundir.Meta{ID: fmt.Sprint("run", i), Tool: "sysbench", StartedAt: time.Now().UTC(), Log: &source}
-		m.Log.Offset = part.Offset
-		if i == 0 {
-			end := m.StartedAt
-			m.Log.End, m.EndedAt, m.ClosedAt, m.Outcome = part.End, &end, &end, rundir.Succeeded
-		}
-		dir, claim, err := rundir.Create(l.data, m)
-		if err != nil {
-			t.Fatal(err)
-		}
-		claim.Release()
-		if dir.HasOutput() {
-			t.Fatal("it has a copy")
-		}
-		source.End = 0
-	}
-	w := l.watch()
-	w.runs(11, 20)
-	l.append(intervalLine(2, 5))
-	w.runs(11, 25)
-	w.stop()
-	if err := os.Remove(l.path); err != nil {
-		t.Fatal(err)
-	}
-	if snap, err := ingest.Read(t.Context(), rundir.At(l.data, "run1"), sysbench.Tool); err != nil || snap.Totals["transaction"] != 25 {
-		t.Errorf("the copy of the run that went on: %v, %v", snap.Totals, err)
-	}
 }

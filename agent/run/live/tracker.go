@@ -153,20 +153,6 @@ func (t *tracker) read(ctx context.Context, readers *sync.WaitGroup, notifier *f
 	if t.fromLog {
 		return
 	}
-	if t.meta.Log != nil { // ended, not closed yet
-		meta := t.meta
-		readers.Go(func() {
-			err := t.feed.ReadAll(ctx, t.dir, &meta)
-			if ctx.Err() != nil {
-				return // not all of it
-			}
-			t.feed.SetBehind(0)
-			if err != nil {
-				t.fault("read the log again", err)
-			}
-		})
-		return
-	}
 	for name, stream := range map[string]tool.Stream{rundir.StdoutFile: tool.Stdout, rundir.StderrFile: tool.Stderr} {
 		readers.Go(func() {
 			err := t.feed.Follow(ctx, t.dir.Path(name), stream, notifier, t.finish)
@@ -403,13 +389,13 @@ func (t *tracker) close() bool {
 }
 
 // frame records what the run's servers answered at a tick and updates the drain.
-func (t *tracker) frame(f engine.Frame, host *host.Sample) {
+func (t *tracker) frame(f engine.Frame) {
 	t.mu.Lock()
 	if t.meta.Mirror != nil { // its servers are those of another machine's configuration
 		t.mu.Unlock()
 		return
 	}
-	f, host, ok := t.onAxis(f, host)
+	f, ok := t.onAxis(f)
 	if !ok {
 		t.mu.Unlock()
 		return
@@ -419,14 +405,11 @@ func (t *tracker) frame(f engine.Frame, host *host.Sample) {
 		t.drain.frame(&f)
 	}
 	id, recorder := t.meta.ID, t.recorder
-	if t.meta.IsElsewhere() {
-		host = nil
-	}
 	t.mu.Unlock()
 	if len(f.Samples) > 0 {
 		t.opts.Sink.Sampled(id, f)
 	}
-	err := recorder.Record(f, host)
+	err := recorder.Record(f)
 	if err != nil {
 		t.fault("record the servers' status", err)
 	}
@@ -458,26 +441,15 @@ func (t *tracker) mark(text string) {
 
 // onAxis returns what was sampled with times of the run's axis; false if the run had not
 // begun or is closed. The caller holds mu.
-func (t *tracker) onAxis(f engine.Frame, machine *host.Sample) (engine.Frame, *host.Sample, bool) {
-	if ahead := t.axis.AheadOf(t.opts.Samples); ahead != 0 {
-		f, machine = shifted(f, machine, ahead)
+func (t *tracker) onAxis(f engine.Frame) (engine.Frame, bool) {
+	if by := t.axis.AheadOf(t.opts.Samples); by != 0 {
+		f.Tick, f.Samples = f.Tick.Add(by), slices.Clone(f.Samples)
+		for i := range f.Samples {
+			s := &f.Samples[i]
+			s.Tick, s.Asked, s.Answered = s.Tick.Add(by), s.Asked.Add(by), s.Answered.Add(by)
+		}
 	}
-	return f, machine, !t.meta.Closed() && !f.Tick.Before(t.meta.StartedAt)
-}
-
-// shifted returns a frame, and a sample of the machine, with other times.
-func shifted(f engine.Frame, machine *host.Sample, by time.Duration) (engine.Frame, *host.Sample) {
-	f.Tick, f.Samples = f.Tick.Add(by), slices.Clone(f.Samples)
-	for i := range f.Samples {
-		s := &f.Samples[i]
-		s.Tick, s.Asked, s.Answered = s.Tick.Add(by), s.Asked.Add(by), s.Answered.Add(by)
-	}
-	if machine != nil {
-		moved := *machine
-		moved.At = moved.At.Add(by)
-		machine = &moved
-	}
-	return f, machine
+	return f, !t.meta.Closed() && !f.Tick.Before(t.meta.StartedAt)
 }
 
 // now is the current time on the run's axis.

@@ -16,7 +16,6 @@ import (
 	"github.com/benchwatch/benchwatch/agent/base/follow"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
-	"github.com/benchwatch/benchwatch/agent/run/host"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
@@ -98,19 +97,11 @@ func (w *Watcher) Run(ctx context.Context) {
 // scanPause is the shortest time between two scans.
 const scanPause = 20 * time.Millisecond
 
-// Frame takes a tick's samples: for the runs' records and for their drain. It
-// returns this machine's CPU since the tick before, which is recorded too; nil
-// if it is not known.
-func (w *Watcher) Frame(f engine.Frame) *host.Sample {
-	trackers := w.trackers()
-	host := w.opts.Host(w.opts.Samples.Now())
-	if host != nil {
-		host.Interval = f.Interval.Seconds()
+// Frame takes a tick's samples: for the runs' records and for their drain.
+func (w *Watcher) Frame(f engine.Frame) {
+	for _, t := range w.trackers() {
+		t.frame(f)
 	}
-	for _, t := range trackers {
-		t.frame(f, host)
-	}
-	return host
 }
 
 // HostFrame takes what the sampled machines did at a tick, for the runs' records.

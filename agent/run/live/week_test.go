@@ -11,7 +11,6 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/base/clock"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
-	"github.com/benchwatch/benchwatch/agent/run/host"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
 	"github.com/benchwatch/benchwatch/agent/run/record"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
@@ -51,7 +50,6 @@ func TestWeek(t *testing.T) {
 	target := engine.Target{Name: "db1", Engine: "mysql", Address: "127.0.0.1:3306", Cluster: "c"}
 	w := watch(t, Options{
 		DataDir: data, Clock: machine, Samples: samples, Topology: serversOf(target),
-		Host: func(at time.Time) *host.Sample { return &host.Sample{At: at, Cores: 4, Busy: 0.5} },
 	})
 	w.until("one", "followed", func(s ingest.Snapshot) bool {
 		return w.owned("one") && s.Meta.Servers.Server("db1") != nil

@@ -154,7 +154,6 @@ func (h *History) ReadServers(ctx context.Context, keep func(metric string) bool
 	}
 	h.Damage.UnreadableStatus, h.Damage.MisplacedStatus = damage.UnreadableStatus, damage.MisplacedStatus
 	h.Damage.TornStatus = damage.TornStatus && h.Snapshot.Meta.Ended()
-	h.adoptServers()
 	return ctx.Err()
 }
 
@@ -166,19 +165,19 @@ func (h *History) EachSample(ctx context.Context, visit func([]*ServerRows) erro
 	return err
 }
 
-// AllSamples reads all samples of the servers and of the machine into memory, as only what
+// AllSamples reads all samples of the servers and of the machines into memory, as only what
 // plays a run again needs them.
-func (h *History) AllSamples(ctx context.Context) ([]*ServerRows, *host.History, error) {
-	var servers []*ServerRows
-	var machine *host.History
-	_, err := readStatus(ctx, h.dir.Path(rundir.StatusFile), h.Zero, math.MaxInt, nil, func(all []*ServerRows) error {
-		servers = all
-		return nil
-	})
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
+func (h *History) AllSamples(ctx context.Context) (servers, machines []*ServerRows, err error) {
+	for name, all := range map[string]*[]*ServerRows{rundir.StatusFile: &servers, host.File: &machines} {
+		_, e := readStatus(ctx, h.dir.Path(name), h.Zero, math.MaxInt, nil, func(rows []*ServerRows) error {
+			*all = rows
+			return nil
+		})
+		if !errors.Is(e, fs.ErrNotExist) {
+			err = errors.Join(err, e)
+		}
 	}
-	return servers, machine, errors.Join(err, host.Read(h.dir.Path(host.File), h.Zero, math.MaxInt, func(all *host.History) { machine = all }))
+	return servers, machines, err
 }
 
 // partRows is about how many rows of each server are read before they are visited.
@@ -190,17 +189,6 @@ func (h *History) eachSample(ctx context.Context, keep func(metric string) bool,
 		err = nil
 	}
 	return damage, err
-}
-
-// adoptServers makes the servers in the record those of the run if it was recorded
-// by a version that did not decide which they are.
-func (h *History) adoptServers() {
-	if m := &h.Snapshot.Meta; m.Servers == nil && len(h.Servers) > 0 {
-		m.Servers = &rundir.Servers{Source: rundir.ServersRecorded}
-		for _, s := range h.Servers {
-			m.Servers.Targets = append(m.Servers.Targets, rundir.Server{Target: s.Target, Cluster: s.Cluster, Engine: s.Engine})
-		}
-	}
 }
 
 // ReadOutput is Read without the servers, whose record is by far the largest file
@@ -267,7 +255,7 @@ func readIntervals(ctx context.Context, dir rundir.Directory, t *tool.Tool, meta
 	rows.Full = func() { visit(rows) }
 	f := ingest.NewFeed(t, meta)
 	f.Series, f.Growing = rows, !meta.Ended()
-	err := f.ReadAll(ctx, dir, meta)
+	err := f.ReadAll(ctx, dir)
 	if !f.Growing {
 		f.Close(time.Now())
 	}

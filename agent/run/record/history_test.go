@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -88,21 +90,23 @@ func read(t testing.TB, dir rundir.Directory) *readBack {
 	return r
 }
 
-// statusLine is a line as version 0.1 wrote it.
+// statusLine is a header with the values' names and a row.
 func statusLine(t testing.TB, second int, target string, values map[string]float64) string {
 	t.Helper()
-	tick := historyStart.Add(time.Duration(second) * time.Second)
-	text, err := json.Marshal(values)
+	columns := slices.Sorted(maps.Keys(values))
+	header, err := json.Marshal(statusHeader{Target: target, Engine: "galera", Cluster: "c", Role: "member", Version: "10.11", Columns: columns})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return fmt.Sprintf(`{"tick":%q,"asked":%q,"answered":%q,"target":%q,"engine":"galera","cluster":"c","role":"member","version":"10.11","up":true,"values":%s}`+"\n",
-		tick.Format(time.RFC3339), tick.Add(time.Millisecond).Format(time.RFC3339Nano), tick.Add(3*time.Millisecond).Format(time.RFC3339Nano), target, text)
+	row := fmt.Sprintf(`[%q,%d,0,0.001,0.003,""`, target, historyStart.Add(time.Duration(second)*time.Second).Unix())
+	for _, name := range columns {
+		row += fmt.Sprintf(",%v", values[name])
+	}
+	return string(header) + "\n" + row + "]\n"
 }
 
 func downLine(second int, target string) string {
-	tick := historyStart.Add(time.Duration(second) * time.Second).Format(time.RFC3339)
-	return fmt.Sprintf(`{"tick":%q,"answered":%q,"target":%q,"engine":"galera","cluster":"c","up":false,"error":"no answer"}`+"\n", tick, tick, target)
+	return fmt.Sprintf("[%q,%d,0,\"no answer\"]\n", target, historyStart.Add(time.Duration(second)*time.Second).Unix())
 }
 
 // TestHistory guards the common axis: reports by the tool's clock, answers by
@@ -169,7 +173,7 @@ func TestHistory(t *testing.T) {
 func TestHistoryDamage(t *testing.T) {
 	whole := statusLine(t, 5, "n1", map[string]float64{"a": 1})
 	dir := recorded(t, banner+intervalLine(2, 100)+intervalLine(1, 90)+intervalLine(3, 1)[:9], []string{
-		"garbage\n", "{}\n", "\n", `{"tick":"2026-11-21T02:14:04Z","target":"n1","up":true,"values":{"a":1e999}}` + "\n",
+		"garbage\n", "{}\n", "\n", `["n1",1795227244,0,0,0,"",1e999]` + "\n",
 		strings.Repeat("x", LongestStatus+5) + "\n",
 		whole, whole, whole[:40],
 	})
@@ -246,8 +250,8 @@ func TestStatusLines(t *testing.T) {
 		statusLine(t, 2, "n1", map[string]float64{"a": 10, "c": 30}),
 		statusLine(t, 3, "n1", map[string]float64{"a": 100, "b": 200, "c": 300, "d": 400}),
 		downLine(4, "n1") + "\n",
-		strings.Replace(statusLine(t, 5, "n1", map[string]float64{"a": 5}), ":5}", ":x}", 1),
-		`{"tick":"2026-11-21T02:14:04Z","target":"n2","values":{"a":nothing}}` + "\n",
+		strings.Replace(statusLine(t, 5, "n1", map[string]float64{"a": 5}), ",5]", ",x]", 1),
+		`{"target":"n2","columns":nothing}` + "\n",
 		statusLine(t, 6, "n1", map[string]float64{"a": 6, "b": -6.5e-3, "c": 6}),
 	})
 	h := read(t, dir)

@@ -53,8 +53,7 @@ func (h *Host) key(m *measure.Measure) ServerMeasure { return ServerMeasure{h.Ta
 // hasSpread are the columns of which it is of interest how long they were above a limit.
 func hasSpread(k ServerMeasure) bool { return k.Measure.Spread }
 
-// readHosts reads what the machines did. Records of version 0.1 have the CPU of the
-// generator only.
+// readHosts reads what the machines did.
 func (h *History) readHosts(ctx context.Context) error {
 	h.HostSamples.ToolEnd, h.HostSamples.Sorted = h.ToolEnd(), hasSpread
 	h.HostSamples.MaxColumns = maxServers * len(measure.All(measure.Host))
@@ -76,10 +75,6 @@ func (h *History) readHosts(ctx context.Context) error {
 		}
 		h.Hosts = append(h.Hosts, one)
 	}
-	if len(servers) == 0 {
-		err = errors.Join(err, h.readGenerator())
-	}
-	h.HostSamples.Settle()
 	for _, one := range h.Hosts {
 		if one.Has(rundir.GeneratorHost) {
 			h.Host = *one
@@ -99,28 +94,4 @@ func (h *History) machine(name string) rundir.Machine {
 		}
 	}
 	return rundir.Machine{Host: name}
-}
-
-// readGenerator reads the lines of the generator's CPU.
-func (h *History) readGenerator() error {
-	one := &Host{
-		Server:  &Server{ServerFacts: &ServerFacts{}, scope: measure.Host},
-		Machine: rundir.Machine{Nodename: h.Snapshot.Meta.Generator, Roles: []rundir.HostRole{rundir.GeneratorHost}},
-		samples: &h.HostSamples,
-	}
-	err := host.Read(h.dir.Path(host.File), h.Zero, partRows, func(rows *host.History) {
-		one.Cores = rows.Cores
-		var columns []int
-		var values [][]float64
-		for _, m := range measure.All(measure.Host) {
-			if of := m.Values(rows); of != nil {
-				columns, values = append(columns, h.HostSamples.Column(one.key(m))), append(values, of[rows.Begin:])
-			}
-		}
-		addRows(&h.HostSamples, rows.Elapsed[rows.Begin:], columns, values, h.part)
-	})
-	if one.Cores > 0 {
-		h.Hosts = append(h.Hosts, one)
-	}
-	return err
 }

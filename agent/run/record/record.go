@@ -36,11 +36,10 @@ func NewRecorder(dir rundir.Directory, start time.Time) *Recorder {
 	}
 }
 
-// Record appends a tick: the targets' answers, their settings where these are
-// new, and what the machine did if that is known. It tries all three files and
-// returns what failed. On a disk that is nearly full it records nothing, with
-// ErrDiskLow.
-func (r *Recorder) Record(f engine.Frame, machine *host.Sample) error {
+// Record appends a tick: the targets' answers, and their settings where these are
+// new. It tries both files and returns what failed. On a disk that is nearly full it
+// records nothing, with ErrDiskLow.
+func (r *Recorder) Record(f engine.Frame) error {
 	if r == nil {
 		return nil
 	}
@@ -52,9 +51,6 @@ func (r *Recorder) Record(f engine.Frame, machine *host.Sample) error {
 	err := r.status.append(r.statuses.line)
 	if err != nil {
 		r.statuses.forget()
-	}
-	if machine != nil {
-		err = errors.Join(err, r.hosts.appendJSON(machine))
 	}
 	err = errors.Join(err, r.settings.record(f))
 	if err != nil {

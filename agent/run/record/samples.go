@@ -44,9 +44,6 @@ func (s *Server) Names() []string { return s.rows.Names() }
 
 // Source returns the source of a measure's values; false if it has none.
 func (s *Server) Source(m *measure.Measure) (measure.Source, bool) {
-	if s.rows == nil { // only the CPU was recorded
-		return measure.Source{}, false
-	}
 	return m.Used(s.rows)
 }
 
@@ -235,7 +232,7 @@ func cover(servers []*Server, toolEnd float64) {
 	}
 	for _, s := range servers {
 		step, n := s.rows.interval, len(s.rows.Elapsed)
-		if s.Coverage = (Coverage{end, end}); !(step > 0) || n == 0 { // recorded by version 0.1
+		if s.Coverage = (Coverage{end, end}); !(step > 0) || n == 0 {
 			continue
 		}
 		last := s.rows.Elapsed[n-1]

@@ -29,8 +29,7 @@ type ServerRows struct {
 	// Begin is the first row that is not of the previous part, too.
 	Begin int
 	// Asked and Answered are when the server was asked and had answered, on the
-	// same axis; unknown if it did not answer. Asked is also unknown in the records
-	// of version 0.1.
+	// same axis; unknown if it did not answer.
 	Asked, Answered []float64
 
 	*ServerFacts

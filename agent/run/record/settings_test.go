@@ -30,7 +30,7 @@ func TestSettingsAreRecorded(t *testing.T) {
 	r := NewRecorder(dir, historyStart)
 	record := func(f engine.Frame) {
 		t.Helper()
-		if err := r.Record(f, nil); err != nil {
+		if err := r.Record(f); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -86,7 +86,7 @@ func TestNoSettings(t *testing.T) {
 		t.Errorf("%v %v", got, err)
 	}
 	r := NewRecorder(dir, historyStart)
-	if err := r.Record(settingsFrame(2, 1, nil, errors.New("denied")), nil); err != nil {
+	if err := r.Record(settingsFrame(2, 1, nil, errors.New("denied"))); err != nil {
 		t.Fatal(err)
 	}
 	r.Close()

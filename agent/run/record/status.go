@@ -47,7 +47,7 @@ type statusHeader struct {
 	Role    string `json:"role,omitempty"`
 	Version string `json:"version,omitempty"`
 	Flavour string `json:"flavour,omitempty"`
-	// Interval is absent in records of version 0.1.
+	// Interval is absent if samples have no regular distance.
 	Interval float64  `json:"interval,omitempty"`
 	Columns  []string `json:"columns"`
 }
@@ -301,25 +301,19 @@ func (d *statusReader) add(line []byte) bool {
 	if line[0] == '[' {
 		return d.addRow(line)
 	}
-	var o struct {
-		statusHeader
-		status01
-	}
-	if json.Unmarshal(line, &o) != nil || o.Target == "" {
+	var h statusHeader
+	if json.Unmarshal(line, &h) != nil || h.Target == "" || h.Columns == nil {
 		return false
 	}
-	if o.Columns == nil {
-		return d.add01(&o.statusHeader, &o.status01)
-	}
-	t := &readTarget{server: d.server(&o.statusHeader), header: o.statusHeader}
-	for _, name := range o.Columns {
+	t := &readTarget{server: d.server(&h), header: h}
+	for _, name := range h.Columns {
 		place := -1
 		if t.server != nil && d.kept(name) {
 			place = t.server.Column(name)
 		}
 		t.places = append(t.places, place)
 	}
-	d.targets[string(appendText(nil, o.Target))] = t
+	d.targets[string(appendText(nil, h.Target))] = t
 	return true
 }
 

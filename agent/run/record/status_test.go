@@ -230,39 +230,16 @@ func TestStatusAfterFailedWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.status.file = broken
-	if err := r.Record(frameOf(sample("n1", 1, func(s *engine.Sample) { s.Status.Set(plain, 1) })), nil); err == nil {
+	if err := r.Record(frameOf(sample("n1", 1, func(s *engine.Sample) { s.Status.Set(plain, 1) }))); err == nil {
 		t.Fatal("the write did not fail")
 	}
 	broken.Close()
 	r.status.file = nil
-	if err := r.Record(frameOf(sample("n1", 2, func(s *engine.Sample) { s.Status.Set(plain, 2) })), nil); err != nil {
+	if err := r.Record(frameOf(sample("n1", 2, func(s *engine.Sample) { s.Status.Set(plain, 2) }))); err != nil {
 		t.Fatal(err)
 	}
 	if got := read(t, dir).Server("n1").Values("plain_total"); len(got) != 1 || got[0] != 2 {
 		t.Errorf("%v", got)
-	}
-}
-
-// An agent may be upgraded during a run: version 0.1's lines are followed
-// by those of now.
-func TestStatusOfTwoVersions(t *testing.T) {
-	old := statusLine(t, 1, "n1", map[string]float64{"plain_total": 100, `labelled{op="a",of="b"}`: 1, "bad name": 1}) +
-		statusLine(t, 2, "n1", map[string]float64{"plain_total": 110}) + downLine(3, "n1")
-	lines := append([]byte(old), written(frameOf(sample("n1", 4, func(s *engine.Sample) { s.Status.Set(plain, 130) })),
-		frameOf(sample("n1", 5, func(s *engine.Sample) { s.Status.Set(plain, 140); s.Status.Set(labelled, 5, "a", "b") })))...)
-	h := readLines(lines, nil)
-	if len(h.Servers) != 1 || h.Damage.UnreadableStatus != 0 {
-		t.Fatalf("%d servers, %+v", len(h.Servers), h.Damage)
-	}
-	s := h.Servers[0]
-	nan := math.NaN()
-	for name, want := range map[string][]float64{"plain_total": {100, 110, nan, 130, 140}, `labelled{op="a",of="b"}`: {1, nan, nan, nan, 5}, "bad name": nil} {
-		if d := cmp.Diff(want, s.Values(name), cmpopts.EquateNaNs()); d != "" {
-			t.Errorf("%s: %s", name, d)
-		}
-	}
-	if d := cmp.Diff([]float64{nan, 10, nan, nan, 10}, s.Rate("plain_total"), cmpopts.EquateNaNs(), cmpopts.EquateApprox(0, 0.1)); d != "" {
-		t.Error(d)
 	}
 }
 

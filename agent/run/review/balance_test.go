@@ -51,7 +51,7 @@ func TestBalances(t *testing.T) {
 			}
 			f.Samples = append(f.Samples, engine.Sample{Target: &engine.Target{Name: name, Engine: "mongodb"}, Tick: at, Asked: at, Answered: at, Status: s})
 		}
-		if err := recorder.Record(f, nil); err != nil {
+		if err := recorder.Record(f); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -13,9 +13,8 @@ import (
 type AgentInfo struct {
 	PID     int    `json:"pid"`
 	Address string `json:"address"`
-	// URL of the live page, with a slash at its end; empty if an earlier version wrote
-	// the file.
-	URL string `json:"url,omitempty"`
+	// URL of the live page, with a slash at its end.
+	URL string `json:"url"`
 }
 
 const agentLock = "agent.lock"

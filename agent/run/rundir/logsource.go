@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/benchwatch/benchwatch/agent/base/follow"
 )
 
 // HeadSize is how many of a log file's first bytes identify it, as far as it has them.
@@ -66,30 +64,6 @@ func (s *LogSource) SameHead(file io.ReaderAt) bool {
 
 // Position is the offset in the log after the last byte of a copy of this size.
 func (s *LogSource) Position(size int64) int64 { return s.Offset + size - s.Copied }
-
-// HasOutput reports whether the directory has a copy of the tool's output, which
-// those of a log that earlier versions made have not.
-func (d Directory) HasOutput() bool {
-	_, err := os.Lstat(d.Path(StdoutFile))
-	return err == nil
-}
-
-// OpenLog opens the log file of a run without a copy, as long as it is the one that
-// was followed and this process may read it for the run.
-func (d Directory) OpenLog(s *LogSource) (*os.File, error) {
-	if !d.MayFollowLog() {
-		return nil, fmt.Errorf("log file %s is named by another user's run: not read", s.Path)
-	}
-	file, err := follow.OpenFile(s.Path)
-	if err != nil {
-		return nil, fmt.Errorf("log file: %w", err)
-	}
-	if now, err := Identify(file); err != nil || !now.SameFile(s) {
-		file.Close()
-		return nil, fmt.Errorf("log file %s was replaced since it was followed", s.Path)
-	}
-	return file, nil
-}
 
 // readAt reads n bytes, or less if there are no more.
 func readAt(r io.ReaderAt, at, n int64) ([]byte, error) {

@@ -50,8 +50,7 @@ type Meta struct {
 	// Selection is the user's choice of the run's servers; nil: Target decides.
 	Selection *Selection `json:"selection,omitempty"`
 	// Servers take part in the run. It is nil until the process that observes the
-	// run has decided. A run that an earlier version recorded has none: all servers
-	// in its record are its own.
+	// run has decided.
 	Servers *Servers `json:"servers,omitempty"`
 
 	// Command is the command line with every secret blanked.
@@ -119,8 +118,7 @@ type Meta struct {
 }
 
 // LogSource is where a run's output was read from that a tool wrote into a log file
-// by itself. The run's directory has a copy of it. In directories of earlier
-// versions there is none: the log has the only one.
+// by itself. The run's directory has a copy of it.
 type LogSource struct {
 	Path   string `json:"path"`
 	Device uint64 `json:"device"`
@@ -228,8 +226,7 @@ type Drain struct {
 	// first sample after the end did. Absent if it was not reached.
 	Seconds *float64 `json:"seconds,omitempty"`
 	// ResolutionSeconds is the distance from the sample before, or from the end:
-	// the drain may be shorter by as much. 0 means exact, and in the records of
-	// version 0.1 unknown.
+	// the drain may be shorter by as much.
 	ResolutionSeconds float64 `json:"resolution_seconds,omitempty"`
 	// TimedOut: not reached within the drain timeout.
 	TimedOut bool `json:"timed_out,omitempty"`

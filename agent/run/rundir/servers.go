@@ -42,9 +42,8 @@ const (
 	ServersSelected ServersSource = "selected" // by --cluster or --targets, or the same keys of a log
 	ServersMatched  ServersSource = "matched"  // by the address that the tool connects to
 	ServersUnknown  ServersSource = "unknown"
-	ServersNone     ServersSource = "none" // the configuration has no targets
-	// ServersRecorded is not in run.json: all that an earlier version recorded.
-	ServersRecorded ServersSource = "recorded"
+	ServersNone     ServersSource = "none"   // the configuration has no targets
+	ServersDumped   ServersSource = "dumped" // by dumps beside an imported log
 )
 
 // Server is a sampled target that takes part in a run.

@@ -122,7 +122,7 @@ func TestBackfillServersEqualLive(t *testing.T) {
 		frames = append(frames, engine.Frame{Tick: tick, Samples: []engine.Sample{up, {Target: n2, Tick: tick, Answered: tick, Err: errors.New("down")}}})
 	}
 	for _, f := range frames {
-		if err := recorder.Record(f, nil); err != nil {
+		if err := recorder.Record(f); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -177,9 +177,9 @@ func TestBackfillMarks(t *testing.T) {
 func TestBackfillOverlap(t *testing.T) {
 	dir := runOf(t, "sysbench", "", true)
 	var status strings.Builder
+	status.WriteString(`{"target":"n1","engine":"mysql","interval":1,"columns":["db_queries_total","bad name","bad{x","bad{x=1}"]}` + "\n")
 	for i := range 5 {
-		tick := start.Add(time.Duration(i) * time.Second).Format(time.RFC3339)
-		fmt.Fprintf(&status, `{"tick":%q,"answered":%q,"target":"n1","engine":"mysql","up":true,"values":{"db_queries_total":%d,"bad name":1,"bad{x":1,"bad{x=1}":1}}`+"\n", tick, tick, i)
+		fmt.Fprintf(&status, `["n1",%d,0,0,0,"",%d,1,1,1]`+"\n", start.Add(time.Duration(i)*time.Second).Unix(), i)
 	}
 	if err := os.WriteFile(dir.Path(rundir.StatusFile), []byte(status.String()), 0o600); err != nil {
 		t.Fatal(err)

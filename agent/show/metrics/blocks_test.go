@@ -106,7 +106,7 @@ func TestBlocksEndTheirSeries(t *testing.T) {
 		if i > 24 {
 			s.Status.Role = "replica"
 		}
-		if err := recorder.Record(engine.Frame{Tick: tick, Samples: []engine.Sample{s}}, nil); err != nil {
+		if err := recorder.Record(engine.Frame{Tick: tick, Samples: []engine.Sample{s}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -146,8 +146,6 @@ func sampledCharts(scope measure.Scope, targets []string, samples *series.Thinne
 				switch {
 				case m.Stacked:
 					name += " " + line.Label()
-				case name == "": // the generator, of version 0.1
-					name = line.Short
 				case line != m:
 					name += " " + line.Label()
 				}
@@ -159,9 +157,6 @@ func sampledCharts(scope measure.Scope, targets []string, samples *series.Thinne
 		}
 		if m.Stacked {
 			c.stack()
-		}
-		if scope == measure.Host && len(targets) == 1 && targets[0] == "" {
-			c.Title += " of the generator"
 		}
 		if (!c.zero() || m == host.Busy) && !(m.OnlyChanges && c.constant()) {
 			charts = append(charts, c)

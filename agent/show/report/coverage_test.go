@@ -136,7 +136,7 @@ func sample(t *testing.T, dir rundir.Directory, from, to int) {
 		r := record.NewRecorder(dir, recorded.Start)
 		defer r.Close()
 		for f := range frames {
-			if err := r.Record(f, nil); err != nil {
+			if err := r.Record(f); err != nil {
 				t.Error(err)
 			}
 			if now().After(recorded.Start.Add(time.Duration(to) * time.Second)) {

@@ -17,19 +17,25 @@ import (
 func recordNodes(t *testing.T, dir rundir.Directory, seconds int, queries, opened float64, size func(s int) int) {
 	t.Helper()
 	var b strings.Builder
+	targets, servers := []string{"n1", "n2"}, &rundir.Servers{Source: rundir.ServersMatched}
+	for _, target := range targets {
+		servers.Targets = append(servers.Targets, rundir.Server{Target: target, Cluster: "c", Engine: "mysql"})
+		fmt.Fprintf(&b, `{"target":%q,"engine":"mysql","cluster":"c","interval":1,"columns":["db_queries_total","mysql_connection_attempts_total","galera_cluster_size","galera_primary"]}`+"\n", target)
+	}
 	for s := -1; s <= seconds; s++ {
-		at := recorded.Start.Add(time.Duration(s) * time.Second).Format(time.RFC3339)
-		for _, target := range []string{"n1", "n2"} {
+		for _, target := range targets {
 			n := size(s)
 			primary := 1
 			if n == 1 {
 				primary = 0
 			}
-			fmt.Fprintf(&b, `{"tick":%q,"asked":%[1]q,"answered":%[1]q,"target":%q,"engine":"mysql","cluster":"c","up":true,"values":{"db_queries_total":%g,"mysql_connection_attempts_total":%g,"galera_cluster_size":%d,"galera_primary":%d}}`+"\n",
-				at, target, 1e6+float64(s)*queries, 1e6+float64(s)*opened, n, primary)
+			fmt.Fprintf(&b, `[%q,%d,0,0,0,"",%g,%g,%d,%d]`+"\n", target, recorded.Start.Unix()+int64(s), 1e6+float64(s)*queries, 1e6+float64(s)*opened, n, primary)
 		}
 	}
 	if err := os.WriteFile(dir.Path(rundir.StatusFile), []byte(b.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := dir.Update(func(m *rundir.Meta) { m.Servers = servers }); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -171,11 +171,13 @@ func TestHostileText(t *testing.T) {
 	if err := marker.Append(dir, marker.Marker{Kind: marker.Point, Text: evil, Start: time.Unix(1795259745, 0)}); err != nil {
 		t.Fatal(err)
 	}
-	tick := time.Date(2026, 11, 21, 11, 15, 40, 0, time.UTC)
-	line, err := json.Marshal(map[string]any{
-		"tick": tick, "answered": tick, "target": evil, "engine": evil, "role": evil, "version": evil, "up": true,
-		"values": map[string]float64{"db_queries_total": 1, evil: 1},
+	header, err := json.Marshal(map[string]any{
+		"target": evil, "engine": evil, "role": evil, "version": evil, "columns": []string{"db_queries_total", evil},
 	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	row, err := json.Marshal([]any{evil, time.Date(2026, 11, 21, 11, 15, 40, 0, time.UTC).Unix(), 0, 0, 0, "", 1, 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +185,7 @@ func TestHostileText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fmt.Fprintf(f, "%s\n", line)
+	fmt.Fprintf(f, "%s\n%s\n", header, row)
 	f.Close()
 	output, err := os.OpenFile(dir.Path(rundir.StdoutFile), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
@@ -286,9 +288,15 @@ func minimum(values []float64) float64 {
 func TestGeneratorsLimit(t *testing.T) {
 	for want, busy := range map[string]float64{"full 100 % of the time": 0.97, "it had CPU to spare": 0.4} {
 		dir := recorded.Galera(t)
-		var lines strings.Builder
+		lines := strings.Builder{}
+		lines.WriteString(`{"target":"loadgen","engine":"procfs","interval":1,"columns":["host_cpu_cores","host_cpu_busy_ratio","host_cpu_iowait_ratio","host_cpu_steal_ratio"]}` + "\n")
 		for i := range 15 {
-			fmt.Fprintf(&lines, `{"at":"2026-11-21T11:15:%02dZ","cores":2,"busy":%g,"iowait":0.01,"steal":0.05}`+"\n", 39+i, busy)
+			fmt.Fprintf(&lines, `["loadgen",%d,0,0,0,"",2,%g,0.01,0.05]`+"\n", time.Date(2026, 11, 21, 11, 15, 39+i, 0, time.UTC).Unix(), busy)
+		}
+		if _, err := dir.Update(func(m *rundir.Meta) {
+			m.Servers.Machines = []rundir.Machine{{Host: "loadgen", Nodename: "loadgen", Roles: []rundir.HostRole{rundir.GeneratorHost}}}
+		}); err != nil {
+			t.Fatal(err)
 		}
 		if err := os.WriteFile(dir.Path(host.File), []byte(lines.String()), 0o644); err != nil {
 			t.Fatal(err)

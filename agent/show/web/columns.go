@@ -8,7 +8,6 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
-	"github.com/benchwatch/benchwatch/agent/run/host"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
 	"github.com/benchwatch/benchwatch/agent/run/record"
 )
@@ -183,17 +182,4 @@ func hostTable(h *record.History) *table {
 	return series.Rekey(&h.HostSamples, func(k record.ServerMeasure) (name, bool) {
 		return name{k.Measure.ID, k.Target, ""}, slices.Contains(measures, k.Measure)
 	})
-}
-
-// hostCells is one sample of the machine.
-func hostCells(s *host.Sample) []cell {
-	var one host.History
-	one.Add(s, 0)
-	var cells []cell
-	for _, m := range measure.All(measure.Host) {
-		if values := m.Values(&one); values != nil {
-			cells = append(cells, cell{name{m.ID, "", ""}, values[0]})
-		}
-	}
-	return cells
 }

@@ -34,9 +34,6 @@ type runHistory struct {
 
 	started   time.Time
 	noServers bool // they were not read
-	// elsewhere is set if the tool may run on another machine, whose CPU is
-	// unknown.
-	elsewhere bool
 	used      time.Time
 
 	// basis is what the history was read from; if it changes, the history is out
@@ -107,11 +104,7 @@ func basisOf(dataDir string, s *ingest.Snapshot) basis {
 		return b
 	}
 	dir := rundir.At(dataDir, s.Meta.ID)
-	output := dir.Path(rundir.StdoutFile)
-	if s.Meta.Log != nil {
-		output = s.Meta.Log.Path
-	}
-	b.meta, b.output, b.status = sizeOf(dir.Path(rundir.MetaFile)), sizeOf(output), sizeOf(dir.Path(rundir.StatusFile))
+	b.meta, b.output, b.status = sizeOf(dir.Path(rundir.MetaFile)), sizeOf(dir.Path(rundir.StdoutFile)), sizeOf(dir.Path(rundir.StatusFile))
 	b.host = sizeOf(dir.Path(host.File))
 	return b
 }
@@ -160,7 +153,7 @@ func (p *Page) read(ctx context.Context, s *ingest.Snapshot) (runHistory, error)
 		return h, nil
 	}
 	id := s.Meta.ID
-	pending := &runHistory{basis: want, started: s.Meta.StartedAt, zero: s.Meta.StartedAt, elsewhere: s.Meta.IsElsewhere(), loading: true}
+	pending := &runHistory{basis: want, started: s.Meta.StartedAt, zero: s.Meta.StartedAt, loading: true}
 	p.mu.Lock()
 	p.histories[id] = pending
 	p.mu.Unlock()
@@ -252,7 +245,7 @@ func (p *Page) readOutput(ctx context.Context, s *ingest.Snapshot) (runHistory, 
 func newHistory(read *record.History) runHistory {
 	return runHistory{
 		zero: read.Zero, intervals: intervalTable(&read.Intervals), servers: serverTable(read), host: hostTable(read),
-		warmup: read.Intervals.Warmup, damage: read.DamageLines(), elsewhere: read.Snapshot.Meta.IsElsewhere(),
+		warmup: read.Intervals.Warmup, damage: read.DamageLines(),
 	}
 }
 

@@ -26,9 +26,10 @@ func TestHistory(t *testing.T) {
 	if err := marker.Append(dir, marker.Marker{Kind: marker.Point, Run: "one", Text: "fc_limit", Start: begin.Add(time.Second)}); err != nil {
 		t.Fatal(err)
 	}
-	write(t, dir.Path(host.File), `{"at":"2026-11-21T02:14:04Z","cores":2,"busy":0.25,"iowait":0.5,"steal":0}
-{"at":"2026-11-21T02:14:05Z", "cores":2, "busy":1, "iowait":0, "steal":0}
-{"at":"2026-11`)
+	write(t, dir.Path(host.File), `{"target":"vm","engine":"procfs","interval":1,"columns":["host_cpu_busy_ratio"]}
+["vm",1795227244,0,0,0,"",0.25]
+["vm",1795227245,0,0,0,"",1]
+["vm",17952`)
 	h := s.history("one", "")
 	if h.Zero != begin.UnixMilli() || len(h.Markers) != 1 || h.Markers[0].Text != "fc_limit" || h.Run.ID != "one" {
 		t.Errorf("%+v", h)
@@ -49,7 +50,7 @@ func TestHistory(t *testing.T) {
 	if len(got) != 4 || !math.IsNaN(got[0]) || got[1] != 200 || !math.IsNaN(got[2]) || got[3] != 40 {
 		t.Errorf("queries per second %v", got)
 	}
-	if got := h.Tables["host"].values(t, host.Busy.ID, ""); len(got) != 2 || got[0] != 0.25 || got[1] != 1 {
+	if got := h.Tables["host"].values(t, host.Busy.ID, "vm"); len(got) != 2 || got[0] != 0.25 || got[1] != 1 {
 		t.Errorf("CPU %v", got)
 	}
 	for _, v := range servers.Series {

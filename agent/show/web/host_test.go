@@ -2,10 +2,12 @@ package web
 
 import (
 	"context"
+	"log/slog"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
@@ -31,14 +33,14 @@ func (s *site) hostOf(page *Page, id string) *table {
 	return nil
 }
 
-// sameHost compares what is drawn of the CPU.
+// sameHost compares what is drawn of the CPU: the record has times in microseconds.
 func sameHost(t *testing.T, what string, want, got *table) {
 	t.Helper()
-	if d := cmp.Diff(want.Elapsed, got.Elapsed); d != "" {
+	if d := cmp.Diff(want.Elapsed, got.Elapsed, cmpopts.EquateApprox(0, 1e-6)); d != "" {
 		t.Errorf("%s: times: %s", what, d)
 	}
 	for _, n := range want.Keys() {
-		if d := cmp.Diff(want.Values(n), got.Values(n)); d != "" {
+		if d := cmp.Diff(want.Values(n), got.Values(n), cmpopts.EquateNaNs(), cmpopts.EquateApprox(0.01, 0)); d != "" {
 			t.Errorf("%s: %v: %s", what, n, d)
 		}
 	}
@@ -53,16 +55,26 @@ func TestHost(t *testing.T) {
 	if got := s.hostOf(s.page, "one"); len(got.Elapsed) != 0 {
 		t.Fatalf("%d rows before there is any", len(got.Elapsed))
 	}
-	lines := 0
+	machine := &engine.Target{Name: "here", Engine: host.Procfs}
+	prober, err := host.Open(*machine, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ticks := 0
 	s.until("the CPU", func() bool {
-		if host := s.watcher.Frame(engine.Frame{Tick: time.Now()}); host != nil {
-			s.page.Host(host)
-			lines++
+		tick := time.Now()
+		status, err := prober.Probe(t.Context())
+		if err != nil {
+			t.Fatal(err)
 		}
-		return lines >= 5
+		f := engine.Frame{Tick: tick, Interval: time.Second, Samples: []engine.Sample{{Target: machine, Tick: tick, Asked: tick, Answered: time.Now(), Status: status}}}
+		s.watcher.HostFrame(f)
+		s.page.HostFrame(f)
+		ticks++
+		return ticks >= 5
 	})
 	live := s.hostOf(s.page, "one")
-	if len(live.Elapsed) < 4 || len(live.Keys()) != 3 {
+	if len(live.Elapsed) < 4 || live.Values(name{host.Busy.ID, "here", ""}) == nil {
 		t.Fatalf("%d rows, %d series", len(live.Elapsed), len(live.Keys()))
 	}
 	restarted := New(Options{DataDir: s.dataDir, Tools: func() tool.Set { return tool.Set{sysbench.Tool} }, Runs: s.watcher.Snapshots})
@@ -77,21 +89,4 @@ func TestHost(t *testing.T) {
 	}
 	s.until("the end", func() bool { return s.watcher.Snapshots()[0].Phase == ingest.Over })
 	sameHost(t, "when it is over", live, s.hostOf(restarted, "one"))
-}
-
-// TestForeignHost guards that a run whose tool may be on another machine shows no
-// CPU of this one.
-func TestForeignHost(t *testing.T) {
-	h := runHistory{started: begin, zero: begin, basis: basis{live: true}, elsewhere: true, host: &table{}}
-	p := New(Options{})
-	p.histories["one"] = &h
-	p.Host(&host.Sample{At: begin.Add(time.Second), Busy: 1})
-	if len(h.host.Elapsed) != 0 {
-		t.Error("it has this machine's CPU")
-	}
-	h.elsewhere = false
-	p.Host(&host.Sample{At: begin.Add(2 * time.Second), Busy: 1})
-	if d := cmp.Diff([]float64{2}, h.host.Elapsed); d != "" {
-		t.Error(d)
-	}
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
-	"github.com/benchwatch/benchwatch/agent/run/host"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
 )
 
@@ -192,19 +191,6 @@ func (p *Page) Hosts(id string, f engine.Frame) {
 	}
 	p.mu.Unlock()
 	p.hub.send(timedRow("host", id, f.Tick, f.Interval.Seconds(), cells))
-}
-
-// Host takes a sample of this machine as it is recorded for the live runs.
-func (p *Page) Host(s *host.Sample) {
-	cells := hostCells(s)
-	p.mu.Lock()
-	for _, h := range p.histories {
-		if !h.elsewhere {
-			h.addAt(s.At, s.Interval, cells, func(h *runHistory) *table { return h.host })
-		}
-	}
-	p.mu.Unlock()
-	p.hub.send(timedRow("host", "", s.At, s.Interval, cells))
 }
 
 // Interval takes a report of a run's tool; see live.Sink.

@@ -18,11 +18,13 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/benchwatch/benchwatch/agent/many/history"
+	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/model/tool/sysbench"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
 	"github.com/benchwatch/benchwatch/agent/run/live"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
+	"github.com/benchwatch/benchwatch/agent/run/topology"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -49,6 +51,8 @@ type sink struct {
 
 func (s sink) Changed() { s.page.Changed() }
 
+func (s sink) Hosts(id string, f engine.Frame) { s.page.Hosts(id, f) }
+
 func (s sink) Interval(id string, elapsed float64, r *tool.Report, fresh bool) {
 	s.page.Interval(id, elapsed, r, fresh)
 }
@@ -57,7 +61,7 @@ func newSite(t testing.TB, only ...string) *site {
 	t.Helper()
 	s := &site{t: t, dataDir: t.TempDir()}
 	tools := func() tool.Set { return tool.Set{sysbench.Tool} }
-	quiet := slog.New(slog.DiscardHandler)
+	quiet, places := slog.New(slog.DiscardHandler), &topology.Topology{Hosts: []topology.Host{{Name: "here", Local: true}}}
 	s.page = New(Options{
 		DataDir: s.dataDir, Only: only, Tools: tools, Logger: quiet,
 		Trends: history.NewReader(s.dataDir, only, tools),
@@ -66,8 +70,9 @@ func newSite(t testing.TB, only ...string) *site {
 	})
 	s.watcher = live.NewWatcher(live.Options{
 		DataDir: s.dataDir, Only: only, Tools: tools, Logger: quiet, Poll: 20 * time.Millisecond,
-		Limits: func() live.Limits { return live.Limits{MaxLive: 64, MaxKept: 256} },
-		Sink:   sink{page: s.page},
+		Limits:   func() live.Limits { return live.Limits{MaxLive: 64, MaxKept: 256} },
+		Topology: func() *topology.Topology { return places },
+		Sink:     sink{page: s.page},
 	})
 	ctx, stop := context.WithCancel(context.Background())
 	var parts sync.WaitGroup

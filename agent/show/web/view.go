@@ -28,8 +28,6 @@ type runView struct {
 	Labels map[string]string `json:"labels,omitempty"`
 	// DurationSeconds is what was asked for.
 	DurationSeconds float64 `json:"duration_seconds,omitempty"`
-	// Elsewhere is set for a run whose tool perhaps runs on another machine.
-	Elsewhere bool `json:"elsewhere,omitempty"`
 	// Notice is that the run's servers are not known, and what to do.
 	Notice string `json:"notice,omitempty"`
 
@@ -154,7 +152,7 @@ type historyView struct {
 func newRunView(s *ingest.Snapshot) runView {
 	m := &s.Meta
 	v := runView{
-		ID: m.ID, Title: m.Title, Facts: []factView{}, Labels: m.Labels, DurationSeconds: m.DurationSeconds, Elsewhere: m.IsElsewhere(), Notice: m.Servers.Notice(),
+		ID: m.ID, Title: m.Title, Facts: []factView{}, Labels: m.Labels, DurationSeconds: m.DurationSeconds, Notice: m.Servers.Notice(),
 		StartedAt: m.StartedAt.UnixMilli(), EndedAt: milliseconds(m.EndedAt), ClosedAt: milliseconds(m.ClosedAt), ClockAt: milliseconds(m.ClockStartedAt),
 		Phase: s.Phase, Result: m.Outcome, Reason: m.Reason, ExitCode: m.ExitCode, Signal: m.Signal,
 		Errors: s.ErrorTotal(), FailedShare: s.FailedShare, Drain: m.Drain,

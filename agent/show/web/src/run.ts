@@ -279,7 +279,6 @@ export class RunView {
     const run = this.run;
     if (!run || run.phase === 'over') return;
     if (row.at !== undefined && row.at < run.started_at) return;
-    if (row.table === 'host' && !row.run && run.elsewhere) return;
     const x = row.x ?? ((row.at ?? 0) - this.zero) / 1000;
     const table = this.tables[row.table];
     const step = row.step ?? table.step;

@@ -63,7 +63,6 @@ export interface Run {
   facts: Fact[];
   labels?: Record<string, string>;
   duration_seconds?: number;
-  elsewhere?: boolean;
   notice?: string;
   started_at: number;
   ended_at?: number;
