@@ -181,7 +181,7 @@ func Rekey[A, B comparable](t *Thinned[A], key func(A) (B, bool)) *Thinned[B] {
 	for i, k := range t.keys {
 		if other, ok := key(k); ok {
 			out.Add(other, t.columns[i])
-			out.tallies = append(out.tallies, t.tallies[i])
+			out.tallies = append(out.tallies, t.Tally(k)) // without a row there are none
 		}
 	}
 	return out

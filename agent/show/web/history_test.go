@@ -201,3 +201,13 @@ func TestLiveGap(t *testing.T) {
 		t.Errorf("no %s in %s", want, got)
 	}
 }
+
+// TestNoTicks guards that a record without a tick, of a run that failed at once, is shown.
+func TestNoTicks(t *testing.T) {
+	s := newSite(t)
+	dir := s.ended(rundir.Meta{ID: "one"}, banner, `{"target":"n1","engine":"mysql","interval":1,"columns":["db_queries_total"]}`+"\n")
+	write(t, dir.Path(host.File), `{"target":"vm","engine":"procfs","interval":1,"columns":["host_cpu_busy_ratio"]}`+"\n")
+	if h := s.history("one", ""); len(h.Tables["host"].X) != 0 || len(h.Tables["servers"].X) != 0 {
+		t.Errorf("%+v", h.Tables)
+	}
+}
