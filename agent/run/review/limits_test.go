@@ -59,6 +59,11 @@ func observedRun(t *testing.T, slowest float64, seconds []second) *record.Histor
 			t.Fatal(err)
 		}
 	}
+	if _, err := dir.Update(func(m *rundir.Meta) {
+		m.Servers = &rundir.Servers{Source: rundir.ServersMatched, Targets: []rundir.Server{{Target: "n1", Engine: "mysql"}}}
+	}); err != nil {
+		t.Fatal(err)
+	}
 	return recorded.Read(t, dir)
 }
 
