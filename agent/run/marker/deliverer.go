@@ -30,8 +30,10 @@ const (
 	// was given up.
 	settleTime = 10 * time.Second
 	// verifyAfter is when to look for a duplicate of a marker that was delivered
-	// after a doubtful request.
+	// after a doubtful request, doubtLasts when to do so for the last time: a busy Grafana
+	// may carry a request out minutes after it was given up.
 	verifyAfter = 30 * time.Second
+	doubtLasts  = 5 * time.Minute
 
 	firstRefusedRetry = 5 * time.Second
 	maxRefusedRetry   = 10 * time.Minute
@@ -366,6 +368,9 @@ func (d *Deliverer) finish(s *delivery, now time.Time) {
 		it.notBefore, it.refusals = time.Time{}, 0
 		if !s.verify {
 			d.stats.Delivered++
+		} else if age := now.Sub(it.receipt.At).Abs(); age < doubtLasts {
+			it.notBefore = now.Add(doubtLasts - age) // the doubt stays in the file
+			return
 		}
 		d.record(s.queue, entry{Delivered: answer})
 		return

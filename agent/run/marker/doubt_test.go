@@ -106,10 +106,13 @@ func TestDoubtLasts(t *testing.T) {
 // a Grafana that is late, hangs, fails before and after it has done what it was asked
 // for, and deletes only at the second attempt. Each marker is there once in the end.
 func TestKilledAtAnyTime(t *testing.T) {
-	const seeds, markers = 10, 50
-	first := rand.Uint64()
-	for i := range uint64(seeds) {
-		seed := first + i
+	const markers = 50
+	// Grafana carries out a request 40 s after the process that made it was killed.
+	seeds := []uint64{11850599106593049318}
+	for range 9 {
+		seeds = append(seeds, rand.Uint64())
+	}
+	for _, seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r, ofGrafana := rand.New(rand.NewPCG(seed, 4)), rand.New(rand.NewPCG(seed, 5))
