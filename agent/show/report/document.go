@@ -117,7 +117,7 @@ func (r *Report) Document() document.Document {
 // sections are what is shown of a run. Empty ones are left out.
 func (r *Report) sections() []document.Section {
 	var d document.Document
-	d.Add("result", "Result", figuresBlock(&r.Run), failureBlock(r.Failure))
+	d.Add("result", "Result", failureBlock(r.Failure), figuresBlock(&r.Run))
 	d.Add("limits", "What limited this run", document.Lines(limitLines(r.Limits)...))
 	d.Add("observed", "What was observed", document.List(r.Observed...))
 	d.Add("trust", "How far to trust this", document.Lines(trustLines(r.Trust)...))
