@@ -128,15 +128,14 @@ func (p *Player) newTarget(s *record.ServerRows, h *record.History, prefix strin
 		}
 	}
 	known := knownMetrics()
-	for _, name := range s.Names() {
-		metric, pairs, ok := measure.ParseColumn(name)
-		m := known[metric]
-		if !ok || m == nil || slices.Contains(added, m) || len(pairs) != 2*len(m.Labels) {
+	for _, recorded := range s.Columns() {
+		m := known[recorded.Metric]
+		if m == nil || slices.Contains(added, m) || len(recorded.Labels) != 2*len(m.Labels) {
 			continue // of another version
 		}
-		c := column{metric: m, values: s.Values(name)}
-		for i := 1; i < len(pairs); i += 2 {
-			c.labels = append(c.labels, pairs[i])
+		c := column{metric: m, values: s.Values(recorded.Name)}
+		for i := 1; i < len(recorded.Labels); i += 2 {
+			c.labels = append(c.labels, recorded.Labels[i])
 		}
 		one.values = append(one.values, c)
 	}

@@ -1,9 +1,6 @@
 package engine
 
 import (
-	"maps"
-	"slices"
-
 	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 )
@@ -11,7 +8,8 @@ import (
 // Window presents the last two samples of one target as columns with two rows: the previous and the
 // current sample. The current value of a measure is the last row of its Values.
 type Window struct {
-	columns map[string]*[2]float64
+	columns map[string][]measure.Column // by metric
+	values  map[string]*[2]float64      // by column
 	// seconds is the time between the two answers; unknown if one is missing or the server
 	// restarted between them.
 	seconds float64
@@ -20,7 +18,7 @@ type Window struct {
 // NewWindow returns the columns of two samples of one target. Rates are unknown if previous is nil
 // or has no answer.
 func NewWindow(previous, current *Sample) *Window {
-	w := &Window{columns: map[string]*[2]float64{}, seconds: series.Unknown()}
+	w := &Window{columns: map[string][]measure.Column{}, values: map[string]*[2]float64{}, seconds: series.Unknown()}
 	for row, s := range []*Sample{previous, current} {
 		if s != nil && s.Target != nil {
 			w.read(row, s)
@@ -34,22 +32,23 @@ func NewWindow(previous, current *Sample) *Window {
 
 func (w *Window) read(row int, s *Sample) {
 	for v := range s.All {
-		name := v.Name()
-		c := w.columns[name]
-		if c == nil {
-			c = &[2]float64{series.Unknown(), series.Unknown()}
-			w.columns[name] = c
+		c := v.Column()
+		values := w.values[c.Name]
+		if values == nil {
+			values = &[2]float64{series.Unknown(), series.Unknown()}
+			w.values[c.Name] = values
+			w.columns[c.Metric] = append(w.columns[c.Metric], c)
 		}
-		c[row] = v.V
+		values[row] = v.V
 	}
 }
 
-// Names implements measure.Columns.
-func (w *Window) Names() []string { return slices.Collect(maps.Keys(w.columns)) }
+// Of implements measure.Columns.
+func (w *Window) Of(metric string) []measure.Column { return w.columns[metric] }
 
 // Values implements measure.Columns.
 func (w *Window) Values(name string) []float64 {
-	if c := w.columns[name]; c != nil {
+	if c := w.values[name]; c != nil {
 		return c[:]
 	}
 	return nil
@@ -57,7 +56,7 @@ func (w *Window) Values(name string) []float64 {
 
 // Rate implements measure.Columns.
 func (w *Window) Rate(name string) []float64 {
-	c := w.columns[name]
+	c := w.values[name]
 	if c == nil {
 		return nil
 	}
@@ -74,11 +73,14 @@ func (w *Window) Now(m *measure.Measure) series.Optional[float64] {
 	return series.Of(values[1])
 }
 
-// Name returns the name of the value's column, see [measure.ColumnName].
-func (v *Value) Name() string {
+// Name returns the name of the value's column.
+func (v *Value) Name() string { return v.Column().Name }
+
+// Column returns the column that holds the value.
+func (v *Value) Column() measure.Column {
 	labels := make([]string, 0, 2*len(v.Labels))
 	for i, l := range v.Labels {
 		labels = append(labels, v.Metric.Labels[i], l)
 	}
-	return measure.ColumnName(v.Metric.Name, labels...)
+	return measure.NewColumn(v.Metric.Name, labels...)
 }

@@ -5,12 +5,22 @@ import (
 	"strings"
 )
 
-// Columns are the values of one server's metrics over time. All columns have the same length. A
-// metric with labels has one column for each set of label values, see ColumnName.
+// Column identifies one series of a server: a metric and a set of label values.
+type Column struct {
+	// Name is the column in Prometheus' text format, without the prefix: name{label="value"}. Files
+	// and heads of tables use it; only [ParseColumn] reads it.
+	Name string
+	// Metric is the metric's name. A record may hold metrics that this version does not declare.
+	Metric string
+	// Labels are pairs of name and value.
+	Labels []string
+}
+
+// Columns are the values of one server's metrics over time. All columns have the same length.
 type Columns interface {
-	// Names returns the names of all columns with labels. It may leave out the others.
-	Names() []string
-	// Values returns one column, nil if the server never reported it.
+	// Of returns the columns of a metric, one for each set of label values that the server reported.
+	Of(metric string) []Column
+	// Values returns the column of that name, nil if the server never reported it.
 	Values(name string) []float64
 	// Rate returns the growth of a column per second between each row and the previous one, as
 	// [series.PerSecond] defines it; nil if there is no such column.
@@ -38,11 +48,10 @@ func (m *Measure) Used(c Columns) (Source, bool) {
 	return Source{}, false
 }
 
-// ColumnName returns the name of a column in Prometheus' text format, without the prefix:
-// name{label="value"}. labels are pairs of name and value.
-func ColumnName(metric string, labels ...string) string {
+// NewColumn returns a column; labels are pairs of name and value.
+func NewColumn(metric string, labels ...string) Column {
 	if len(labels) == 0 {
-		return metric
+		return Column{Name: metric, Metric: metric}
 	}
 	b := append(make([]byte, 0, 64), metric...)
 	for i := 0; i < len(labels); i += 2 {
@@ -50,25 +59,26 @@ func ColumnName(metric string, labels ...string) string {
 		b = append(append(b, labels[i]...), '=')
 		b = strconv.AppendQuote(b, labels[i+1])
 	}
-	return string(append(b, '}'))
+	return Column{Name: string(append(b, '}')), Metric: metric, Labels: labels}
 }
 
-// ParseColumn is the inverse of ColumnName. It returns false if the text is not the name of a
+// ParseColumn returns the column of that name. It returns false if the text is not the name of a
 // column, as in a damaged file.
-func ParseColumn(name string) (metric string, labels []string, ok bool) {
+func ParseColumn(name string) (Column, bool) {
 	metric, rest, labelled := strings.Cut(name, "{")
 	if !isName(metric) {
-		return "", nil, false
+		return Column{}, false
 	}
+	var labels []string
 	for labelled {
 		label, quoted, _ := strings.Cut(rest, "=")
 		text, err := strconv.QuotedPrefix(quoted)
 		if err != nil || !isName(label) {
-			return "", nil, false
+			return Column{}, false
 		}
 		value, err := strconv.Unquote(text)
 		if err != nil {
-			return "", nil, false
+			return Column{}, false
 		}
 		labels = append(labels, label, value)
 		rest = quoted[len(text):]
@@ -76,11 +86,11 @@ func ParseColumn(name string) (metric string, labels []string, ok bool) {
 			break
 		}
 		if !strings.HasPrefix(rest, ",") {
-			return "", nil, false
+			return Column{}, false
 		}
 		rest = rest[1:]
 	}
-	return metric, labels, true
+	return Column{Name: name, Metric: metric, Labels: labels}, true
 }
 
 // isName reports whether s can be the name of a metric or a label.
@@ -94,12 +104,11 @@ func isName(s string) bool {
 	return s != ""
 }
 
-// LabelOf returns the value of a label in a column's name; false if the name lacks the label.
-func LabelOf(column, label string) (string, bool) {
-	_, labels, ok := ParseColumn(column)
-	for i := 0; ok && i+1 < len(labels); i += 2 {
-		if labels[i] == label {
-			return labels[i+1], true
+// Label returns the value of a label; false if the column lacks it.
+func (c *Column) Label(name string) (string, bool) {
+	for i := 0; i+1 < len(c.Labels); i += 2 {
+		if c.Labels[i] == name {
+			return c.Labels[i+1], true
 		}
 	}
 	return "", false

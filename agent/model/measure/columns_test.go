@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
-func ExampleColumnName() {
-	fmt.Println(ColumnName("db_queries_total"))
-	fmt.Println(ColumnName("db_operations_total", "op", "select"))
+func ExampleNewColumn() {
+	fmt.Println(NewColumn("db_queries_total").Name)
+	fmt.Println(NewColumn("db_operations_total", "op", "select").Name)
 	// Output:
 	// db_queries_total
 	// db_operations_total{op="select"}
@@ -16,13 +18,22 @@ func ExampleColumnName() {
 
 func TestParseColumn(t *testing.T) {
 	for _, labels := range [][]string{nil, {"op", "select"}, {"op", "a\"b\\c\n\xff,}=", "x", ""}} {
-		name := ColumnName("some_metric", labels...)
-		if metric, got, ok := ParseColumn(name); !ok || metric != "some_metric" || !slices.Equal(got, labels) {
-			t.Errorf("%s: %q %q %v", name, metric, got, ok)
+		want := NewColumn("some_metric", labels...)
+		got, ok := ParseColumn(want.Name)
+		if d := cmp.Diff(want, got); !ok || d != "" {
+			t.Error(d)
+		}
+		for i := 0; i < len(labels); i += 2 {
+			if value, has := got.Label(labels[i]); !has || value != labels[i+1] {
+				t.Errorf("%s of %s is %q, %v", labels[i], got.Name, value, has)
+			}
+		}
+		if _, has := got.Label("other"); has {
+			t.Errorf("%s has a label that it lacks", got.Name)
 		}
 	}
 	for _, name := range []string{"", "a b", "1a", "a{", "a{}", "a{x}", `a{x=1}`, `a{x="1"`, `a{x="1";y="2"}`, `a{x="1"}b`, `a{1x="1"}`} {
-		if _, _, ok := ParseColumn(name); ok {
+		if _, ok := ParseColumn(name); ok {
 			t.Errorf("%q was taken for a column", name)
 		}
 	}
@@ -34,13 +45,13 @@ func FuzzParseColumn(f *testing.F) {
 	f.Add("a{")
 	f.Add("a{x=`1`}")
 	f.Fuzz(func(t *testing.T, name string) {
-		metric, labels, ok := ParseColumn(name)
+		c, ok := ParseColumn(name)
 		if !ok {
 			return
 		}
-		m, l, ok := ParseColumn(ColumnName(metric, labels...))
-		if !ok || m != metric || !slices.Equal(l, labels) || len(labels)%2 != 0 {
-			t.Errorf("%q: %q %q, again %q %q", name, metric, labels, m, l)
+		again, ok := ParseColumn(NewColumn(c.Metric, c.Labels...).Name)
+		if !ok || again.Metric != c.Metric || !slices.Equal(again.Labels, c.Labels) || len(c.Labels)%2 != 0 {
+			t.Errorf("%q: %q, again %q", name, c, again)
 		}
 	})
 }

@@ -13,12 +13,13 @@ import (
 // columns are values by name, one row a second.
 type columns map[string][]float64
 
-func (c columns) Names() []string {
-	var names []string
+func (c columns) Of(metric string) (columns []measure.Column) {
 	for name := range c {
-		names = append(names, name)
+		if column, _ := measure.ParseColumn(name); column.Metric == metric {
+			columns = append(columns, column)
+		}
 	}
-	return names
+	return columns
 }
 
 func (c columns) Values(name string) []float64 { return c[name] }
@@ -63,6 +64,9 @@ func TestValues(t *testing.T) {
 		{"rate", measure.RateOf(hits), []float64{unknown, 30, 60, 0, unknown}},
 		{"share of time, at most 1", measure.ShareOf(paused), []float64{unknown, 0.25, 1, unknown, unknown}},
 		{"label sets are added up", measure.ValueOf(queue), []float64{1, 7, 8, 5, unknown}},
+		{"one label value", measure.ValueOf(queue).On("kind", "reads"), []float64{1, 2, 3, unknown, unknown}},
+		{"a label value that is only part of another", measure.ValueOf(queue).On("kind", "read"), nil},
+		{"a label value without labels", measure.ValueOf(size).On("kind", "reads"), []float64{2, 2, 0, 2, 2}},
 		{"sum of metrics", measure.RateOf(hits).Plus(misses), []float64{unknown, 40, 80, 0, unknown}},
 		{"counter over counters", measure.RateOf(hits).Over(hits, misses), []float64{unknown, 0.75, 0.75, unknown, unknown}},
 		{"counter over gauge", measure.RateOf(hits).Over(size), []float64{unknown, 15, unknown, 0, unknown}},

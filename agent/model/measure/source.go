@@ -3,7 +3,6 @@ package measure
 import (
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
 )
@@ -24,13 +23,15 @@ type Source struct {
 	Op     Op
 	// Added are metrics that are added to Metric.
 	Added []*Metric
-	// only is a label set in the form of a column's name, such as op="read". If it is not empty,
-	// columns with other label sets are left out.
-	only string
+	// only leaves out columns with another value of a label; nil: all columns count.
+	only *labelValue
 	// Divisors are metrics whose sum divides the value: counters by their rate, gauges by their
 	// value. Division by 0 gives an unknown value.
 	Divisors []*Metric
 }
+
+// labelValue is a label and its value.
+type labelValue struct{ label, value string }
 
 // ValueOf returns the gauge m as a source.
 func ValueOf(m *Metric) Source { return Source{Metric: m, Op: Value} }
@@ -58,17 +59,17 @@ func (s Source) Over(metrics ...*Metric) Source {
 // On returns s for one value of a label instead of the sum over all values. It does not affect
 // metrics without labels.
 func (s Source) On(label, value string) Source {
-	s.only = strings.TrimSuffix(ColumnName("", label, value), "}")[1:]
+	s.only = &labelValue{label, value}
 	return s
 }
 
-// Columns returns the names of the columns of Metric and Added.
-func (s *Source) Columns(c Columns) []string {
-	names := columnsOf(s.Metric, s.only, c)
+// Columns returns the columns of Metric and Added.
+func (s *Source) Columns(c Columns) []Column {
+	columns := columnsOf(s.Metric, s.only, c)
 	for _, m := range s.Added {
-		names = append(names, columnsOf(m, s.only, c)...)
+		columns = append(columns, columnsOf(m, s.only, c)...)
 	}
-	return names
+	return columns
 }
 
 // Metrics returns all metrics that the source reads.
@@ -83,7 +84,7 @@ func (s *Source) values(c Columns) []float64 {
 		return nil
 	}
 	if len(s.Divisors) > 0 {
-		divisor := total(s.Divisors, "", c, func(m *Metric) bool { return m.Kind == Counter })
+		divisor := total(s.Divisors, nil, c, func(m *Metric) bool { return m.Kind == Counter })
 		if divisor == nil {
 			return nil
 		}
@@ -103,7 +104,7 @@ func (s *Source) values(c Columns) []float64 {
 
 // total adds up metrics; nil if one of them has no column. A row is unknown if one of the metrics
 // is unknown there.
-func total(metrics []*Metric, only string, c Columns, byRate func(*Metric) bool) []float64 {
+func total(metrics []*Metric, only *labelValue, c Columns, byRate func(*Metric) bool) []float64 {
 	var sum []float64
 	for i, m := range metrics {
 		values := column(m, only, c, byRate(m))
@@ -125,12 +126,12 @@ func total(metrics []*Metric, only string, c Columns, byRate func(*Metric) bool)
 
 // column adds up the label sets of a metric; nil if it has none. A server may leave out a label set
 // until its count exceeds 0, so a row is unknown only if all label sets are.
-func column(m *Metric, only string, c Columns, rate bool) []float64 {
+func column(m *Metric, only *labelValue, c Columns, rate bool) []float64 {
 	var sum []float64
-	for i, name := range columnsOf(m, only, c) {
-		values := c.Values(name)
+	for i, of := range columnsOf(m, only, c) {
+		values := c.Values(of.Name)
 		if rate {
-			values = c.Rate(name)
+			values = c.Rate(of.Name)
 		}
 		switch i {
 		case 0:
@@ -150,19 +151,14 @@ func column(m *Metric, only string, c Columns, rate bool) []float64 {
 	return sum
 }
 
-// columnsOf returns the names of a metric's columns; only the given label set if only is not empty.
-func columnsOf(m *Metric, only string, c Columns) []string {
-	if len(m.Labels) == 0 {
-		if c.Values(m.Name) == nil {
-			return nil
-		}
-		return []string{m.Name}
+// columnsOf returns the columns of a metric. only does not affect metrics without labels.
+func columnsOf(m *Metric, only *labelValue, c Columns) []Column {
+	columns := c.Of(m.Name)
+	if only == nil || len(m.Labels) == 0 {
+		return columns
 	}
-	var names []string
-	for _, name := range c.Names() {
-		if strings.HasPrefix(name, m.Name+"{") && strings.Contains(name[len(m.Name):], only) {
-			names = append(names, name)
-		}
-	}
-	return names
+	return slices.DeleteFunc(slices.Clone(columns), func(of Column) bool {
+		value, _ := of.Label(only.label)
+		return value != only.value
+	})
 }

@@ -55,8 +55,8 @@ func (s *Server) Increase(m *measure.Measure) float64 {
 	if !ok || !s.Coverage.Represents() {
 		return sum
 	}
-	for _, name := range source.Columns(s.rows) {
-		g := s.grown[name]
+	for _, c := range source.Columns(s.rows) {
+		g := s.grown[c.Name]
 		if g == nil || !series.IsKnown(g.Sum()) {
 			continue
 		}
@@ -75,9 +75,9 @@ func (s *Server) IncreaseBy(m *measure.Measure, label string) map[string]float64
 		return nil
 	}
 	sums := map[string]float64{}
-	for _, name := range source.Columns(s.rows) {
-		g := s.grown[name]
-		if value, has := measure.LabelOf(name, label); has && g != nil && series.IsKnown(g.Sum()) {
+	for _, c := range source.Columns(s.rows) {
+		g := s.grown[c.Name]
+		if value, has := c.Label(label); has && g != nil && series.IsKnown(g.Sum()) {
 			sums[value] += g.Sum()
 		}
 	}
@@ -92,10 +92,10 @@ func (s *Server) ShareBy(m *measure.Measure, label string) map[string]float64 {
 		return nil
 	}
 	shares, all := map[string]float64{}, 0.0
-	for _, name := range source.Columns(s.rows) {
-		if value, has := measure.LabelOf(name, label); has && s.summed[name] > 0 {
-			shares[value] += s.summed[name]
-			all += s.summed[name]
+	for _, c := range source.Columns(s.rows) {
+		if value, has := c.Label(label); has && s.summed[c.Name] > 0 {
+			shares[value] += s.summed[c.Name]
+			all += s.summed[c.Name]
 		}
 	}
 	for value := range shares {
@@ -144,8 +144,8 @@ func (s *Server) add(toolEnd float64) {
 			continue
 		}
 		for _, source := range m.Sources() {
-			for _, name := range source.Columns(s.rows) {
-				names[name] = true
+			for _, c := range source.Columns(s.rows) {
+				names[c.Name] = true
 			}
 		}
 	}
@@ -162,10 +162,10 @@ func (s *Server) addStacked(all []*measure.Measure, begin, end int) {
 			continue
 		}
 		for _, source := range m.Sources() {
-			for _, name := range source.Columns(s.rows) {
-				for _, v := range s.rows.Values(name)[begin:end] {
+			for _, c := range source.Columns(s.rows) {
+				for _, v := range s.rows.Values(c.Name)[begin:end] {
 					if series.IsKnown(v) {
-						s.summed[name] += v
+						s.summed[c.Name] += v
 					}
 				}
 			}

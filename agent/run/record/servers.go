@@ -9,6 +9,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
+	"github.com/benchwatch/benchwatch/agent/model/measure"
 )
 
 // maxServers bounds the targets that one status.jsonl can name, and
@@ -37,8 +38,9 @@ type ServerRows struct {
 	// RoleAt and VersionAt are by row; a server that is down keeps its role.
 	RoleAt, VersionAt Timeline
 
-	gaps     []gap   // of this part
-	interval float64 // the newest distance of ticks in seconds; 0: unknown
+	columns  []measure.Column // in the order of the table's
+	gaps     []gap            // of this part
+	interval float64          // the newest distance of ticks in seconds; 0: unknown
 }
 
 // own are the columns that the sampler adds to what an engine reports.
@@ -74,10 +76,37 @@ func (s *ServerRows) next() {
 	s.Begin, s.gaps = len(s.Elapsed), s.gaps[:0]
 }
 
-// Names returns the names of the values that the engine reported, sorted, with
-// their labels in braces.
+// column returns the place of a column in the table and begins it if it is new; -1 if there are too many.
+func (s *ServerRows) column(c measure.Column) int {
+	place := s.Column(c.Name)
+	if place == len(s.columns) {
+		s.columns = append(s.columns, c)
+	}
+	return place
+}
+
+// Columns returns all columns in the order in which they first appeared.
+func (s *ServerRows) Columns() []measure.Column { return s.columns }
+
+// Of implements [measure.Columns].
+func (s *ServerRows) Of(metric string) []measure.Column {
+	var columns []measure.Column
+	for _, c := range s.columns {
+		if c.Metric == metric {
+			columns = append(columns, c)
+		}
+	}
+	return columns
+}
+
+// Names returns the names of the columns that the engine reported, sorted.
 func (s *ServerRows) Names() []string {
-	names := slices.DeleteFunc(slices.Clone(s.Keys()), func(name string) bool { return slices.Contains(own, name) })
+	var names []string
+	for _, c := range s.columns {
+		if !slices.Contains(own, c.Metric) {
+			names = append(names, c.Name)
+		}
+	}
 	slices.Sort(names)
 	return names
 }

@@ -308,8 +308,8 @@ func (d *statusReader) add(line []byte) bool {
 	t := &readTarget{server: d.server(&h), header: h}
 	for _, name := range h.Columns {
 		place := -1
-		if t.server != nil && d.kept(name) {
-			place = t.server.Column(name)
+		if c, ok := measure.ParseColumn(name); ok && t.server != nil && d.isKept(c.Metric) {
+			place = t.server.column(c)
 		}
 		t.places = append(t.places, place)
 	}
@@ -317,10 +317,8 @@ func (d *statusReader) add(line []byte) bool {
 	return true
 }
 
-// kept reports whether a column is wanted. Names that no recorder writes are not.
-func (d *statusReader) kept(column string) bool {
-	metric, _, ok := measure.ParseColumn(column)
-	return ok && (d.keep == nil || d.keep(metric) || slices.Contains(own, metric))
+func (d *statusReader) isKept(metric string) bool {
+	return d.keep == nil || d.keep(metric) || slices.Contains(own, metric)
 }
 
 // addRow reads a row of the form that is described above.
@@ -395,8 +393,8 @@ func (d *statusReader) server(header *statusHeader) *ServerRows {
 	}
 	s := &ServerRows{ServerFacts: &ServerFacts{Target: header.Target, Engine: header.Engine, Cluster: header.Cluster}}
 	s.MaxColumns = maxColumns
-	s.Column(engine.Up.Name) // these two are always there
-	s.Column(engine.RestartsTotal.Name)
+	s.column(measure.NewColumn(engine.Up.Name)) // these two are always there
+	s.column(measure.NewColumn(engine.RestartsTotal.Name))
 	d.servers = append(d.servers, s)
 	return s
 }

@@ -335,17 +335,13 @@ func (b *Backfill) serverRows(h *record.History, s *record.ServerRows, from, to 
 		all[b.point(dbSampledAt, times[i], seconds(answered), target...)] = true
 		all[b.point(dbInfo, times[i], 1, append(slices.Clip(target), label(s.VersionAt.At(row)), s.Flavour)...)] = true
 	}
-	for _, name := range s.Keys() {
-		metric, labels, ok := measure.ParseColumn(name)
-		if !ok {
-			continue
-		}
+	for _, c := range s.Columns() {
 		names, values := slices.Clone(targetLabels), slices.Clone(target)
-		for i := 0; i < len(labels); i += 2 {
-			names, values = append(names, labels[i]), append(values, labels[i+1])
+		for i := 0; i < len(c.Labels); i += 2 {
+			names, values = append(names, c.Labels[i]), append(values, c.Labels[i+1])
 		}
-		column := b.series(b.serverFamily(metric), names, values)
-		for i, v := range s.Values(name)[from:to] {
+		column := b.series(b.serverFamily(c.Metric), names, values)
+		for i, v := range s.Values(c.Name)[from:to] {
 			column.add(times[i], v)
 		}
 		all[column] = true
