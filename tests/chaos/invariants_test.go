@@ -492,7 +492,8 @@ func (l *lab) secretsNowhere() {
 func (l *lab) footprintIsFlat() {
 	l.t.Helper()
 	const goroutines, descriptors, mebibytes = 10, 10, 48
-	l.until(30*time.Second, "as few resources as before", func() error {
+	// A log that was removed is followed for a minute after its last line.
+	l.until(90*time.Second, "as few resources as before", func() error {
 		now := l.agent.Scrape(l.t).Footprint(l.t)
 		if now.Goroutines > l.idle.Goroutines+goroutines || now.Descriptors > l.idle.Descriptors+descriptors || now.MiB > l.idle.MiB+mebibytes {
 			return fmt.Errorf("%v, at the beginning %v", now, l.idle)

@@ -212,7 +212,7 @@ func (r *Runs) keys() []key {
 	return []key{
 		{
 			name: "max_live", to: number(&r.MaxLive), initial: "64",
-			doc:   "Runs that are followed at the same time; more wait, counted by `benchwatch_runs_waiting`",
+			doc:   "Runs that are followed at the same time, at most three quarters of them of one user other than the agent's; more wait, counted by `benchwatch_runs_waiting`",
 			check: func() error { return atLeast(r.MaxLive, 1) },
 		},
 		{

@@ -63,6 +63,7 @@ type tracker struct {
 	lateBefore time.Duration
 	faults     uint64
 	faultLog   time.Time
+	user       uint32 // who owns the run directory
 
 	// patience is done when the ended run is to be closed without waiting for its servers.
 	patience context.Context
@@ -87,6 +88,7 @@ func newTracker(dir rundir.Directory, meta rundir.Meta, feed *ingest.Feed, opts 
 		meta:   meta,
 		ahead:  meta.Clock.Ahead(),
 	}
+	t.user, _ = dir.Owner()
 	t.patience, t.giveUp = context.WithCancel(context.Background())
 	feed.Now = t.now
 	if opts.SamplerLate != nil {

@@ -296,11 +296,31 @@ func (w *Watcher) load(dir rundir.Directory) (rundir.Meta, bool) {
 	return meta, true
 }
 
+// full reports whether another run of an owner would be too many. A user other than the
+// agent's gets at most three quarters of the places, so that no user keeps out all others.
+// mu is held.
+func (w *Watcher) full(owner uint32, maxLive int) bool {
+	if len(w.live) >= maxLive || owner == uint32(os.Geteuid()) {
+		return len(w.live) >= maxLive
+	}
+	same := 0
+	for _, t := range w.live {
+		if t.user == owner {
+			same++
+		}
+	}
+	return same >= maxLive-maxLive/4
+}
+
 // start follows a live run unless too many are.
 func (w *Watcher) start(ctx context.Context, dir rundir.Directory, meta rundir.Meta, followers *sync.WaitGroup) bool {
+	owner, err := dir.Owner()
+	if err != nil {
+		return true // being removed
+	}
 	maxLive := w.opts.Limits().MaxLive
 	w.mu.Lock()
-	if len(w.live) >= maxLive {
+	if w.full(owner, maxLive) {
 		if w.waiting == 0 {
 			w.opts.Logger.Warn("too many live runs: run waits", "run", meta.ID, "limit", maxLive)
 		}

@@ -335,6 +335,34 @@ func TestKeptRunsAreBounded(t *testing.T) {
 	kept("r4")
 }
 
+// TestOneUserLeavesRoom guards that the runs of one user can't keep out the runs of all others.
+func TestOneUserLeavesRoom(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can create run directories for other users")
+	}
+	data := t.TempDir()
+	begin := time.Now().Add(-time.Minute)
+	create := func(id string, owner int) {
+		t.Helper()
+		dir, claim, err := rundir.Create(data, rundir.Meta{ID: id, StartedAt: begin})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(claim.Release)
+		if err := os.Chown(string(dir), owner, owner); err != nil {
+			t.Fatal(err)
+		}
+	}
+	create("a", 4321)
+	for i := range 5 {
+		create(fmt.Sprintf("held%d", i), 1234)
+	}
+	w := watch(t, Options{DataDir: data, Limits: func() Limits { return Limits{DrainTimeout: time.Hour, MaxLive: 4, MaxKept: 1} }})
+	w.untilAll("a run of each user", func(snaps []ingest.Snapshot) bool {
+		return len(snaps) == 4 && snaps[0].Meta.ID == "a" && w.Waiting() == 2
+	})
+}
+
 // position is a seqno.
 type position uint64
 

@@ -25,6 +25,9 @@ func Own(path string) bool {
 	return err == nil && owner == uint32(os.Geteuid())
 }
 
+// Owner returns the user who owns the run directory.
+func (d Directory) Owner() (uint32, error) { return ownerOf(string(d)) }
+
 func ownerOf(path string) (uint32, error) {
 	var st unix.Stat_t
 	err := unix.Lstat(path, &st)
