@@ -28,6 +28,8 @@ type Condition struct {
 	unit     string // as it was written
 }
 
+var conditionName = regexp.MustCompile(`^[a-z][a-z0-9_.]*$`)
+
 var conditionText = regexp.MustCompile(`^\s*([a-z][a-z0-9_.]*)\s*(<=|>=|<|>)\s*([+-]?)([0-9]+(?:\.[0-9]*)?(?:[eE][+-]?\d+)?)\s*(us|µs|ms|s|%|B|KiB|MiB|GiB)?\s*$`)
 
 // ParseCondition reads tps<1000, p95>100ms, lag>10s, errors>1% and the like.

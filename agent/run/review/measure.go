@@ -86,12 +86,21 @@ func ToolMeasures(rows []Row) []Measure {
 		}
 		n := tool.NumberOf(m)
 		all = append(all, Measure{
-			Name: m.Short, Field: m.Field(), Condition: strings.ToLower(m.Short), Unit: table.UnitOf(m),
+			Name: m.Short, Field: m.Field(), Condition: conditionOf(m), Unit: table.UnitOf(m),
 			IsHeadline: m == tool.Throughput, MoreIsBetter: m.MoreIsBetter,
 			atEnd: n != nil && n.AtEnd, Value: func(r *Row) float64 { return series.Number(r.Values.Of(m)) },
 		})
 	}
 	return all
+}
+
+// conditionOf returns how conditions name a measure of the tool: by its short name or, if that can't be
+// part of a condition, by its id.
+func conditionOf(m *measure.Measure) string {
+	if name := strings.ToLower(m.Short); conditionName.MatchString(name) {
+		return name
+	}
+	return m.ID
 }
 
 // latencyMeasures returns the statistics of the operations whose latencies are

@@ -3,8 +3,10 @@ package review
 import (
 	"testing"
 
+	"github.com/benchwatch/benchwatch/agent/base/series"
 	_ "github.com/benchwatch/benchwatch/agent/model/engine/registry" // declares the measures of all engines
 	"github.com/benchwatch/benchwatch/agent/model/measure"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
 )
 
 // TestEachNameIsOneMeasure guards that what a user can name in --abort-when, --fail-if,
@@ -39,6 +41,9 @@ func TestEachNameIsOneMeasure(t *testing.T) {
 	}
 	for _, m := range conditionMeasures() {
 		add(m.Condition, m.Name, m.Of)
+		if !conditionName.MatchString(m.Condition) {
+			t.Errorf("no condition can name %q by %s", m.Name, m.Condition)
+		}
 	}
 	row := Row{Machines: []Machine{{Values: []Value{}}}}
 	for _, m := range append(detailMeasures([]Row{row}), busiest("cpu", ""), busiest("generator cpu", "generator"), busiest("server cpu", "server")) {
@@ -46,5 +51,24 @@ func TestEachNameIsOneMeasure(t *testing.T) {
 		if other := ids[underscored(m.Name)]; other != nil {
 			t.Errorf("%s is %q and the id of %q", underscored(m.Name), m.Name, other.Title)
 		}
+	}
+}
+
+// TestNameWithSlash guards that conditions name a measure by its id if its short name has characters
+// that no condition can contain.
+func TestNameWithSlash(t *testing.T) {
+	tool.QueueLength.Short = "queued/s"
+	t.Cleanup(func() { tool.QueueLength.Short = "" })
+	row := Row{}
+	row.Values.Set(tool.QueueLength, series.Some(7.0))
+	c, err := ParseCondition("queue_length>5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, met := c.Met(&row); !met || text != "queue_length>5: 7" {
+		t.Errorf("%q, %v", text, met)
+	}
+	if _, err := ParseCondition("queued/s>5"); err == nil {
+		t.Error("a condition with a slash was parsed")
 	}
 }
