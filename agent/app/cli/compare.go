@@ -82,8 +82,10 @@ func (r *compareCommand) run() error {
 	var selected []string
 	for i := range choices {
 		one := &choices[i]
-		selected = append(selected, one.names...)
-		groups[i].Name = shortName(one.spec, r.specs)
+		for _, f := range one.facts {
+			selected = append(selected, f.Name)
+		}
+		groups[i].Name, groups[i].Facts = one.name(choices)
 		for _, dir := range one.dirs {
 			if err := r.add(&groups[i], &histories[i], dir, one.named()); err != nil {
 				return err
@@ -195,7 +197,7 @@ func (r *compareCommand) write(c *compare.Comparison, groups []compare.Group, hi
 type choice struct {
 	spec   string
 	labels map[string]string // nil: it names runs by id
-	names  []string          // of the labels
+	facts  []rundir.Fact     // the parts of the argument
 	last   int               // how many of the newest runs; 0: all
 	dirs   []rundir.Directory
 }
@@ -222,8 +224,8 @@ func newChoice(spec string) (choice, error) {
 			c.last = n
 		default:
 			c.labels[name] = value
-			c.names = append(c.names, name)
 		}
+		c.facts = append(c.facts, rundir.Fact{Name: name, Value: value})
 	}
 	return c, nil
 }
@@ -311,22 +313,20 @@ func (r *compareCommand) chooseLast(c *choice, taken, kinds map[string]bool) err
 	return err
 }
 
-// shortName returns a group's labels without those that all groups have.
-func shortName(spec string, all []string) string {
-	var own []string
-	for part := range strings.SplitSeq(spec, ",") {
-		shared := strings.Contains(part, "=")
-		for _, other := range all {
-			shared = shared && slices.Contains(strings.Split(other, ","), part)
-		}
-		if !shared {
-			own = append(own, part)
-		}
-	}
+// name returns the parts of the argument that not all groups have, as the group's name and as facts; the
+// whole argument if there are none.
+func (c *choice) name(all []choice) (string, []rundir.Fact) {
+	own := slices.DeleteFunc(slices.Clone(c.facts), func(f rundir.Fact) bool {
+		return !slices.ContainsFunc(all, func(other choice) bool { return !slices.Contains(other.facts, f) })
+	})
 	if len(own) == 0 {
-		return spec
+		return c.spec, c.facts
 	}
-	return strings.Join(own, ",")
+	var parts []string
+	for _, f := range own {
+		parts = append(parts, f.Name+"="+f.Value)
+	}
+	return strings.Join(parts, ","), own
 }
 
 // add reads a run into its group. Runs that were not named by id take part only if

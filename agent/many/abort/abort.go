@@ -5,7 +5,6 @@ package abort
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -126,12 +125,9 @@ func (w *Watch) apply(row *review.Row, scope measure.Scope) {
 		if c.IsQuery() || c.measure.Scope() != scope {
 			continue
 		}
-		words, met := c.measure.Met(row)
-		if words != "" {
-			w.known[i] = true
-			words = c.text + strings.TrimPrefix(words, c.measure.String())
-		}
-		w.set(i, met, words)
+		value, met := c.measure.Met(row)
+		w.known[i] = w.known[i] || value != ""
+		w.set(i, met, c.text+": "+value)
 	}
 }
 

@@ -23,7 +23,9 @@ import (
 // parameters.
 type Group struct {
 	Name string
-	Runs []review.Row
+	// Facts are those that Name consists of, none if it is another name.
+	Facts []rundir.Fact
+	Runs  []review.Row
 }
 
 // Comparison puts groups side by side, combination by combination. The first group
@@ -54,6 +56,8 @@ type Comparison struct {
 
 	Combinations []combination `json:"-"`
 	Arranged     *FigureSet    `json:"-"`
+
+	facts [][]rundir.Fact // of the groups
 }
 
 // combination is values of the varied facts, and the runs of each group, by index,
@@ -123,7 +127,7 @@ func Compare(groups []Group, selected []string) Comparison {
 	c := Comparison{}
 	var rows []review.Row
 	for _, g := range groups {
-		c.Groups = append(c.Groups, g.Name)
+		c.Groups, c.facts = append(c.Groups, g.Name), append(c.facts, g.Facts)
 		rows = append(rows, g.Runs...)
 	}
 	c.compareFacts(groups, selected)

@@ -71,7 +71,6 @@ func NewFigureSet(c *Comparison, groups []Group, o FigureOptions) (*FigureSet, e
 		short[name] = ShortSizes(name, values)
 	}
 	for _, g := range groups {
-		own := strings.Split(g.Name, ",")
 		runs := slices.Clone(g.Runs)
 		slices.SortStableFunc(runs, func(a, b review.Row) int {
 			for _, name := range names {
@@ -84,7 +83,7 @@ func NewFigureSet(c *Comparison, groups []Group, o FigureOptions) (*FigureSet, e
 		for i := range runs {
 			r := &runs[i]
 			var words []string
-			if len(groups) > 1 && !slices.ContainsFunc(own, func(part string) bool { return strings.HasPrefix(part, s.X+"=") }) { // else it is along the axis
+			if len(groups) > 1 && !slices.ContainsFunc(g.Facts, func(f rundir.Fact) bool { return f.Name == s.X }) { // else it is along the axis
 				words = append(words, g.Name)
 			}
 			for _, name := range names {
@@ -92,7 +91,7 @@ func NewFigureSet(c *Comparison, groups []Group, o FigureOptions) (*FigureSet, e
 				switch _, number := rundir.SizeOf(v); {
 				case name == EachRun:
 					words = append(words, v)
-				case name == s.X || v == "" || len(words) > 0 && slices.Contains(own, name+"="+v):
+				case name == s.X || v == "" || len(words) > 0 && slices.Contains(g.Facts, rundir.Fact{Name: name, Value: v}):
 				case number:
 					words = append(words, name+" "+short[name](v))
 				default: // the value names itself

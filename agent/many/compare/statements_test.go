@@ -20,8 +20,8 @@ func TestCompareStatements(t *testing.T) {
 		return r
 	}
 	groups := []Group{
-		{"a", []review.Row{row(10, recorded.Statement("SELECT a", 5900, 5.9), recorded.Statement("COMMIT", 590, 5.9))}},
-		{"b", []review.Row{row(20, recorded.Statement("SELECT a", 11800, 11.8), recorded.Statement("COMMIT", 1180, 1.18), recorded.Statement("UPDATE b", 1180, 1.18))}},
+		{Name: "a", Runs: []review.Row{row(10, recorded.Statement("SELECT a", 5900, 5.9), recorded.Statement("COMMIT", 590, 5.9))}},
+		{Name: "b", Runs: []review.Row{row(20, recorded.Statement("SELECT a", 11800, 11.8), recorded.Statement("COMMIT", 1180, 1.18), recorded.Statement("UPDATE b", 1180, 1.18))}},
 	}
 	c := Comparison{Groups: []string{"a", "b"}, Statements: compareStatements(groups)}
 	if len(c.Statements) != 3 || c.Statements[0].Text != "COMMIT" || c.Statements[2].Text != "SELECT a" {
@@ -54,8 +54,8 @@ func TestPaidNotes(t *testing.T) {
 			return review.Row{DurationSeconds: 60, Values: tool.Values{{Measure: tool.Throughput, Value: 10.}}, Executed: review.StatementsOf(recorded.Counted(record.ServerStatements{Target: "n1", Statements: all}))}
 		}
 		groups := []Group{
-			{"a", []review.Row{row(statement("SELECT a", 590, 0.59, 590, 0), statement("UPDATE b", 590, 0.59, 590, 0))}},
-			{"b", []review.Row{row(after...)}},
+			{Name: "a", Runs: []review.Row{row(statement("SELECT a", 590, 0.59, 590, 0), statement("UPDATE b", 590, 0.59, 590, 0))}},
+			{Name: "b", Runs: []review.Row{row(after...)}},
 		}
 		c := Comparison{Groups: []string{"a", "b"}, Statements: compareStatements(groups)}
 		return c.paidNotes()

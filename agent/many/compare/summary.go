@@ -13,6 +13,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/host"
 	"github.com/benchwatch/benchwatch/agent/run/review"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
 // place is the sentence of a comparison's summary that has a measure.
@@ -277,7 +278,7 @@ func (c *Comparison) madeBy(i int) string {
 	var facts []string
 	for _, d := range c.Differs {
 		is, was := d.Values[i], d.Values[0]
-		if is != was && !strings.Contains(c.Groups[i], d.Name+"="+is) && len(facts) < mostFacts {
+		if is != was && !slices.Contains(c.facts[i], rundir.Fact{Name: d.Name, Value: is}) && len(facts) < mostFacts {
 			facts = append(facts, fmt.Sprintf("%s %s → %s", d.Name, table.Clip(table.Dash(was), longestFact), table.Clip(table.Dash(is), longestFact)))
 		}
 	}

@@ -401,12 +401,12 @@ func (r *Runner) stopWhen(step *Step, row *review.Row) {
 		r.Notice("  %v", err)
 		return
 	}
-	switch text, met := c.Met(row); {
-	case text == "":
+	switch value, met := c.Met(row); {
+	case value == "":
 		r.Notice("  --stop-when %s can't apply: the run has no such value", r.Sweep.StopWhen)
 	case met:
-		n := r.Sweep.Skip(step, fmt.Sprintf("%s at %s", text, Describe(r.Sweep.Sets, step.Values)))
-		r.Notice("  %s: skipped %s with more %s", text, table.Plural(n, "step"), r.Sweep.Scale())
+		n := r.Sweep.Skip(step, fmt.Sprintf("%s: %s at %s", c, value, Describe(r.Sweep.Sets, step.Values)))
+		r.Notice("  %s: %s: skipped %s with more %s", c, value, table.Plural(n, "step"), r.Sweep.Scale())
 	}
 }
 

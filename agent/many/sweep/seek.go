@@ -88,7 +88,7 @@ func (k *Seek) setJudgement(step *Step, row *review.Row, requested int) error {
 		if !met {
 			step.Judgement = Beyond
 		}
-		words = append(words, value)
+		words = append(words, c.String()+": "+value)
 	}
 	if tps := row.Values.Of(tool.Throughput); requested > 0 && tps.Known {
 		if made, _ := row.MadeRate(float64(requested)); !made {

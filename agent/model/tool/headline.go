@@ -113,9 +113,13 @@ const worst = "_worst"
 // since percentiles cannot be combined otherwise.
 func Worst(stat string) string { return stat + worst }
 
+// SplitWorst is the inverse of Worst: it returns stat, and whether it is the largest value among
+// generators.
+func SplitWorst(stat string) (of string, isWorst bool) { return strings.CutSuffix(stat, worst) }
+
 // StatName returns a statistic's name for people: "p95", "worst generator's p95".
 func StatName(stat string) string {
-	if of, ok := strings.CutSuffix(stat, worst); ok {
+	if of, isWorst := SplitWorst(stat); isWorst {
 		return "worst generator's " + of
 	}
 	return stat

@@ -177,7 +177,7 @@ func Follow(r, next *tool.Report) tool.Report {
 		}
 	}
 	for i := range sum.Latencies {
-		sum.Latencies[i].Stat = strings.TrimSuffix(sum.Latencies[i].Stat, tool.Worst(""))
+		sum.Latencies[i].Stat, _ = tool.SplitWorst(sum.Latencies[i].Stat)
 	}
 	return sum
 }

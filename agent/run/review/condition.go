@@ -262,8 +262,8 @@ func (c *Condition) Exceeds(v float64) bool {
 	return v <= c.Bound
 }
 
-// Met reports whether a run meets the condition, and returns the value as text. An
-// unknown value meets nothing; the words are then empty.
+// Met reports whether a run meets the condition, and returns the value as text. An unknown value meets
+// nothing; the text is then empty.
 func (c *Condition) Met(r *Row) (string, bool) {
 	m, ok := c.Measure([]Row{*r})
 	if !ok {
@@ -284,5 +284,5 @@ func (c *Condition) Met(r *Row) (string, bool) {
 	case r.LatencyOperation != "":
 		value += " (" + r.LatencyOperation + ")"
 	}
-	return c.text + ": " + value, c.Exceeds(v)
+	return value, c.Exceeds(v)
 }

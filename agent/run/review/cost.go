@@ -12,11 +12,14 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/record"
 )
 
+// ofServers is what Cost.Of is for the values that servers report.
+const ofServers = "servers"
+
 // Cost is what a transaction of a run took: of all its servers, or of all machines with
 // the same roles.
 type Cost struct {
 	Name string `json:"name"`
-	// Of is "servers" for what the servers report, else the role of the machines.
+	// Of is ofServers, or the roles of the machines.
 	Of string `json:"of"`
 	// Unit is the base unit of Value, a count or bytes or seconds.
 	Unit  measure.Unit `json:"unit"`
@@ -95,14 +98,16 @@ func CostTable(all []Cost) *table.Table {
 // costMeasures returns the costs as measures of several runs.
 func costMeasures(rows []Row) []Measure {
 	var all []Measure
+	order := map[string]string{} // by name: those of the servers first, then by role
 	for i := range rows {
 		for _, c := range rows[i].Costs {
 			name := strings.ToLower(c.Name[:1]) + strings.ReplaceAll(c.Name[1:], ",", "") + "/trx"
 			if strings.HasPrefix(c.Name, "CPU") || strings.HasPrefix(c.Name, "InnoDB") {
 				name = c.Name + "/trx"
 			}
-			if c.Of != "servers" {
+			if c.Of != ofServers {
 				name = c.Of + " " + name
+				order[name] = c.Of
 			}
 			if slices.ContainsFunc(all, func(m Measure) bool { return m.Name == name }) {
 				continue
@@ -119,17 +124,8 @@ func costMeasures(rows []Row) []Measure {
 			all = append(all, m)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b Measure) int { return strings.Compare(roleOf(a.Name), roleOf(b.Name)) })
+	slices.SortStableFunc(all, func(a, b Measure) int { return strings.Compare(order[a.Name], order[b.Name]) })
 	return all
-}
-
-func roleOf(name string) string {
-	for _, role := range []string{"generator", "proxy", "server"} {
-		if strings.HasPrefix(name, role) {
-			return role
-		}
-	}
-	return "" // servers
 }
 
 // costPart is what a transaction took of servers, or of machines with the same roles.
@@ -170,7 +166,7 @@ func costParts(h *record.History, r *Row, scope measure.Scope) map[*measure.Meas
 	}
 	for _, s := range h.Servers {
 		if server := h.Snapshot.Meta.Servers.Server(s.Target); server == nil || !server.Proxy {
-			add(s, "servers")
+			add(s, ofServers)
 		}
 	}
 	return parts

@@ -76,7 +76,7 @@ const mostOfTheTime = 0.2
 // nameStatement adds to the findings about what statements do in the servers which one took the
 // most time there.
 func nameStatement(v *analysis.Verdict, s *Statements) {
-	if s == nil || len(s.Kinds) == 0 || s.Kinds[0].Share < mostOfTheTime || s.Kinds[0].unnamed() {
+	if s == nil || len(s.Kinds) == 0 || s.Kinds[0].Share < mostOfTheTime || s.Kinds[0].of != oneStatement {
 		return
 	}
 	k := &s.Kinds[0]

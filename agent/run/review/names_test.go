@@ -65,7 +65,7 @@ func TestNameWithSlash(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text, met := c.Met(&row); !met || text != "queue_length>5: 7" {
+	if text, met := c.Met(&row); !met || text != "7" {
 		t.Errorf("%q, %v", text, met)
 	}
 	if _, err := ParseCondition("queued/s>5"); err == nil {

@@ -364,7 +364,8 @@ func statRank(stat string) float64 {
 	case "max":
 		return 1000
 	}
-	if p, err := strconv.ParseFloat(strings.TrimPrefix(strings.TrimSuffix(stat, tool.Worst("")), "p"), 64); err == nil {
+	of, _ := tool.SplitWorst(stat)
+	if p, err := strconv.ParseFloat(strings.TrimPrefix(of, "p"), 64); err == nil {
 		return p
 	}
 	return 2000

@@ -57,28 +57,33 @@ type StatementKind struct {
 	Percentiles []Percentile `json:"percentiles,omitempty"`
 
 	histogram *histogram.Histogram
+	of        kindOf
 }
 
-// unnamed reports whether the kind is a sum of others.
-func (k *StatementKind) unnamed() bool { return k.Text == textPrepared || k.Text == textOthers }
+// kindOf is whether a kind is one statement or a sum of several, which has no text.
+type kindOf int
 
 const (
-	textPrepared = "(prepared statements, which this server does not count by text)"
-	textOthers   = "(statements beyond the server's table of digests)"
-	textRest     = "(all others)"
+	oneStatement kindOf = iota
+	allPrepared
+	allBeyond // the server's table of digests
 )
 
-// statementText is what a statement is called.
-func statementText(s *engine.Statement) string {
+const textRest = "(all others)"
+
+// newStatementKind returns the kind of a statement, without counts.
+func newStatementKind(s *engine.Statement) StatementKind {
+	k := StatementKind{Schema: s.Schema, Text: s.Text, histogram: &histogram.Histogram{}}
 	switch {
 	case s.Text != "":
-		return s.Text
 	case s.Digest == engine.DigestPrepared:
-		return textPrepared
+		k.Text, k.of = "(prepared statements, which this server does not count by text)", allPrepared
 	case s.Digest == "":
-		return textOthers
+		k.Text, k.of = "(statements beyond the server's table of digests)", allBeyond
+	default:
+		k.Text = "(digest " + s.Digest + ")"
 	}
-	return "(digest " + s.Digest + ")"
+	return k
 }
 
 // StatementsOf adds up what the servers of a run executed; nil if nothing was recorded.
@@ -130,13 +135,13 @@ func StatementsOf(h *record.History) *Statements {
 // add adds a statement of one server. Of a kind that one server has no histogram of there is
 // none.
 func (all *Statements) add(index map[[2]string]int, s *engine.Statement) {
-	text := statementText(s)
-	key := [2]string{s.Schema, text}
+	kind := newStatementKind(s)
+	key := [2]string{kind.Schema, kind.Text}
 	i, known := index[key]
 	if !known {
 		i = len(all.Kinds)
 		index[key] = i
-		all.Kinds = append(all.Kinds, StatementKind{Schema: s.Schema, Text: text, histogram: &histogram.Histogram{}})
+		all.Kinds = append(all.Kinds, kind)
 	}
 	k := &all.Kinds[i]
 	k.Add(&s.StatementCounts)
@@ -233,7 +238,7 @@ func StatementNotes(all *Statements) []string {
 				table.Count.Format(s.Executions.Value), table.Clock(s.From.Value), table.Clock(s.To.Value), table.Percent.Signed(s.Executions.Value/s.Questions.Value)))
 		}
 	}
-	if i := slices.IndexFunc(all.Kinds, func(k StatementKind) bool { return k.Text == textPrepared }); i >= 0 && all.Kinds[i].Share > 0.1 {
+	if i := slices.IndexFunc(all.Kinds, func(k StatementKind) bool { return k.of == allPrepared }); i >= 0 && all.Kinds[i].Share > 0.1 {
 		notes = append(notes, "MariaDB does not count executions of prepared statements by text: with sysbench, --db-ps-mode=disable makes its statements visible")
 	}
 	widest := 0.0

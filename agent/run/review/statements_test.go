@@ -57,15 +57,18 @@ func TestStatements(t *testing.T) {
 // TestLimitNamesStatement guards that a finding about the servers names the statement that took
 // most of the time, and no other finding does.
 func TestLimitNamesStatement(t *testing.T) {
-	verdict := func(share float64, text string) string {
+	verdict := func(share float64, of engine.Statement) string {
 		v := &analysis.Verdict{Findings: []analysis.LimitFinding{{Limit: analysis.LimitRowLocks, Evidence: "x"}, {Limit: analysis.LimitRoundTrip, Evidence: "y"}}}
-		nameStatement(v, &Statements{Kinds: []StatementKind{{Text: text, Share: share, MeanSeconds: 0.008}}})
+		kind := newStatementKind(&of)
+		kind.Share, kind.MeanSeconds = share, 0.008
+		nameStatement(v, &Statements{Kinds: []StatementKind{kind}})
 		return v.Findings[0].Evidence + " " + v.Findings[1].Evidence
 	}
-	if got, want := verdict(0.7, "UPDATE a"), "x; 70 % of the statements' time in the servers was in UPDATE a, 8.00 ms on average y"; got != want {
+	update := engine.Statement{Text: "UPDATE a"}
+	if got, want := verdict(0.7, update), "x; 70 % of the statements' time in the servers was in UPDATE a, 8.00 ms on average y"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	for _, got := range []string{verdict(0.1, "UPDATE a"), verdict(0.9, textPrepared), verdict(0.9, textOthers)} {
+	for _, got := range []string{verdict(0.1, update), verdict(0.9, engine.Statement{Digest: engine.DigestPrepared}), verdict(0.9, engine.Statement{})} {
 		if got != "x y" {
 			t.Error(got)
 		}

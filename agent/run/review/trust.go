@@ -220,7 +220,7 @@ func (j *judge) latencies() {
 // which worst is the largest or, with too few values for it, the p95. There are no bounds unless the
 // merged histogram has all operations.
 func (j *judge) mergedPercentile(worst tool.Latency) (stat, bounds string) {
-	stat, _, _ = strings.Cut(worst.Stat, "_")
+	stat, _ = tool.SplitWorst(worst.Stat)
 	for _, d := range distributions(j.h.Snapshot.Summary) {
 		if d.Operation != worst.Operation || d.Of != series.Some(float64(d.Count)) {
 			continue

@@ -14,6 +14,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/review"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
 // sweptRows are two repeats at each number of threads, of two kinds.
@@ -37,7 +38,9 @@ func sweptRows() []review.Row {
 }
 
 func TestFigures(t *testing.T) {
-	groups := []compare.Group{{Name: "via=direct"}, {Name: "via=atlas"}}
+	groups := []compare.Group{
+		{Name: "via=direct", Facts: []rundir.Fact{{Name: "via", Value: "direct"}}}, {Name: "via=atlas", Facts: []rundir.Fact{{Name: "via", Value: "atlas"}}},
+	}
 	for _, r := range sweptRows() {
 		i := 0
 		if r.Labels["via"] == "atlas" {

@@ -184,7 +184,7 @@ func (p *Page) serveCompare(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	groups := make([]compare.Group, len(lists))
-	view := compareView{}
+	view, named := compareView{}, map[string]int{}
 	for i, list := range lists {
 		g := groupView{Runs: []runView{}}
 		for id := range strings.SplitSeq(list, ",") {
@@ -198,8 +198,8 @@ func (p *Page) serveCompare(w http.ResponseWriter, r *http.Request) {
 		if g.Name = g.Runs[0].Title; i < len(names) && names[i] != "" {
 			g.Name = names[i]
 		}
-		if n := countGroups(view.Groups, g.Name); n > 0 {
-			g.Name = fmt.Sprintf("%s (%d)", g.Name, n+1)
+		if named[g.Name]++; named[g.Name] > 1 {
+			g.Name = fmt.Sprintf("%s (%d)", g.Name, named[g.Name])
 		}
 		groups[i].Name = g.Name
 		view.Groups = append(view.Groups, g)
@@ -212,15 +212,4 @@ func (p *Page) serveCompare(w http.ResponseWriter, r *http.Request) {
 	view.Sections = c.Layout()
 	document.Draw(view.Sections, width)
 	answer(w, r, encode(view))
-}
-
-// countGroups is how many groups have a name, perhaps with a number.
-func countGroups(all []groupView, name string) int {
-	n := 0
-	for _, g := range all {
-		if g.Name == name || strings.HasPrefix(g.Name, name+" (") {
-			n++
-		}
-	}
-	return n
 }
