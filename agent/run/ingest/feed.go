@@ -14,24 +14,23 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// FlushAfter is how long an output must be silent before a group of lines that
-// was written together is taken to be complete.
+// FlushAfter is how long an output must be silent before lines that were written together count as
+// complete.
 const FlushAfter = 100 * time.Millisecond
 
-// Feed is the parser and the state of one run. Both output streams feed it, each
-// from its own goroutine, under mu; what a parser makes of a stream does not
-// depend on how the two interleave.
+// Feed is the parser and the state of one run. Both output streams feed it, each from its own
+// goroutine, under mu. The result does not depend on how the two streams interleave.
 type Feed struct {
 	// Series, if not nil, gets every interval report.
 	Series *Intervals
-	// Growing: the tool still writes; an incomplete last line is not read.
+	// Growing: the tool still writes, so an incomplete last line is not read.
 	Growing bool
-	// OnReport, if not nil, is called with every report, in order, while mu is
-	// held. An interval that is placed ends at elapsed seconds on the run's axis;
-	// it is fresh if it was read as it was written.
+	// OnReport, if not nil, is called with every report, in order, while mu is held. A placed
+	// interval ends at elapsed seconds on the run's axis. A fresh report was read as it was
+	// written.
 	OnReport func(r *tool.Report, elapsed float64, placed, fresh bool)
 
-	// Now is the clock of lines that are read as they are written; nil: time.Now.
+	// Now is the clock for lines that are read as they are written; nil: time.Now.
 	Now func() time.Time
 
 	mu     sync.Mutex
@@ -41,17 +40,17 @@ type Feed struct {
 	clock  time.Time
 	torn   bool
 	kept   keptIntervals
-	// behind counts the outputs that are read from before this process, and not
-	// yet up to where they were then.
+	// behind counts the outputs that an earlier process began to read and that are not yet read up
+	// to where they ended at the start of this one.
 	behind int
-	// Of the line that is being parsed, for emit.
+	// The time and freshness of the line being parsed, for emit.
 	at    time.Time
 	fresh bool
 	emit  func(*tool.Report)
 }
 
-// NewFeed returns a Feed for the output of the run that meta describes. With a
-// nil t no line is understood.
+// NewFeed returns a Feed for the output of the run that meta describes. If t is nil, no line is
+// understood.
 func NewFeed(t *tool.Tool, meta *rundir.Meta) *Feed {
 	f := &Feed{state: newState(), fresh: true}
 	f.emit = f.report
@@ -74,12 +73,11 @@ func (f *Feed) now() time.Time {
 	return f.Now()
 }
 
-// line parses one line that was written at the instant at or, if it is not
-// fresh, before it.
+// line parses one line, written at the instant at or, if it is not fresh, before it.
 func (f *Feed) line(l tool.Line, at time.Time, fresh bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	// A report of several lines may have begun with one that was not fresh.
+	// The first line of a report of several lines may not have been fresh.
 	_, groups := f.parser.(tool.Flusher)
 	timed := fresh && (f.fresh || !groups)
 	f.at, f.fresh = at, fresh
@@ -96,8 +94,7 @@ func (f *Feed) line(l tool.Line, at time.Time, fresh bool) {
 	f.Series.count(f.state)
 }
 
-// flush has a parser that holds a report back, in case its last line has not come
-// yet, report it.
+// flush makes the parser emit a report that it holds back in case another line follows.
 func (f *Feed) flush(at time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -113,7 +110,7 @@ func (f *Feed) flush(at time.Time) {
 	}
 }
 
-// Close takes the output as complete: the parser reports what it holds back.
+// Close treats the output as complete: the parser emits what it holds back.
 func (f *Feed) Close(at time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -124,7 +121,7 @@ func (f *Feed) Close(at time.Time) {
 	f.addKept()
 }
 
-// add takes a report from a parser that splits a log.
+// add accepts a report from a parser that splits a log.
 func (f *Feed) add(r *tool.Report, at time.Time, fresh bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -132,7 +129,7 @@ func (f *Feed) add(r *tool.Report, at time.Time, fresh bool) {
 	f.report(r)
 }
 
-// report takes a report of the line that is being parsed. mu is held.
+// report accepts a report from the line being parsed. mu is held.
 func (f *Feed) report(r *tool.Report) {
 	f.state.apply(r, f.at)
 	f.Series.add(r, f.state)
@@ -146,8 +143,8 @@ func (f *Feed) report(r *tool.Report) {
 	f.OnReport(r, elapsed, placed, f.fresh)
 }
 
-// startClock takes the start of the tool's clock from the first interval, if that
-// has come. mu is held.
+// startClock sets the start of the tool's clock from the first interval, if there is one yet. mu is
+// held.
 func (f *Feed) startClock() {
 	if r := f.state.interval; r != nil && r.ElapsedSeconds.Known {
 		f.clock = f.at.Add(-time.Duration(r.ElapsedSeconds.Value * float64(time.Second)))
@@ -161,15 +158,15 @@ func (f *Feed) Torn() bool {
 	return f.torn
 }
 
-// Clock is when the tool's clock began to run, by the first interval report; zero
-// if that was not read as it was written.
+// Clock is when the tool's clock started, according to the first interval report; zero if that
+// report was not read as it was written.
 func (f *Feed) Clock() time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.clock
 }
 
-// Output is what the output read so far shows of how the run ended.
+// Output is what the output so far shows about how the run ended.
 func (f *Feed) Output() rundir.Output {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -188,17 +185,16 @@ func (f *Feed) Snapshot(meta rundir.Meta, now time.Time) Snapshot {
 	return snap
 }
 
-// SetBehind is called before n outputs are read that may have been read before by
-// another process. Until each has been read as far as it had been written then,
-// a Snapshot is CatchingUp.
+// SetBehind is called before reading n outputs that another process may have read before. Until
+// each is read up to its length at that time, a Snapshot is CatchingUp.
 func (f *Feed) SetBehind(n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.behind = n
 }
 
-// CaughtUp is called once for each of these outputs. Reading that ended because ctx is
-// done may not have come so far.
+// CaughtUp is called once for each of these outputs. If ctx is done, reading may have stopped
+// before that point.
 func (f *Feed) CaughtUp(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
@@ -208,7 +204,7 @@ func (f *Feed) CaughtUp(ctx context.Context) {
 	f.behind--
 }
 
-// lines returns the lines counted so far; setLines replaces them.
+// lines returns the number of lines so far; setLines replaces it.
 func (f *Feed) lines() Lines {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -29,7 +29,7 @@ const (
 	NotRegular   Reason = "of another type, such as symbolic links"
 )
 
-// Reasons are all of them.
+// Reasons are all reasons.
 var Reasons = []Reason{Unmatched, Binary, UTF16, SourceCode, Unrecognised, WithoutRun, NotBeside, NotRegular}
 
 // Folder is what a search of a folder found. Hidden files and folders are not searched.
@@ -37,7 +37,7 @@ type Folder struct {
 	Logs []Log
 	// Beside are files that may belong to logs.
 	Beside []string
-	// Left are the numbers of files that are not imported.
+	// Left counts the files that are not imported.
 	Left map[Reason]int
 
 	paths map[string]bool // of Logs
@@ -46,9 +46,9 @@ type Folder struct {
 // Has reports whether a log was found in the folder.
 func (f *Folder) Has(path string) bool { return f.paths[path] }
 
-// Search searches a folder and the folders below it for logs, in the order of their paths.
-// With named all logs are taken for that tool's. A pattern, if it is not nil, must match. isBeside
-// reports whether a file is no log but may belong to one.
+// Search searches a folder and its subfolders for logs, in the order of their paths. With named,
+// all logs are that tool's. A pattern, if not nil, must match. isBeside reports whether a file is
+// not a log but may belong to one.
 func Search(path string, tools tool.Set, named *tool.Tool, pattern *PathLabels, isBeside func(path string) bool) (*Folder, error) {
 	f := &Folder{Left: map[Reason]int{}, paths: map[string]bool{}}
 	err := filepath.WalkDir(path, func(file string, d fs.DirEntry, err error) error {
@@ -91,7 +91,7 @@ func Search(path string, tools tool.Set, named *tool.Tool, pattern *PathLabels, 
 	return f, nil
 }
 
-// recogniseIn returns the tool that wrote a file of a folder, or why the file is no log.
+// recogniseIn returns the tool that wrote a file in a folder, or why the file is not a log.
 func recogniseIn(path string, tools tool.Set, named *tool.Tool) (*tool.Tool, Reason, error) {
 	head, err := readHead(path)
 	switch {
@@ -112,12 +112,12 @@ func recogniseIn(path string, tools tool.Set, named *tool.Tool) (*tool.Tool, Rea
 	return nil, Unrecognised, nil
 }
 
-// binaryHead is within how many bytes each archive has a zero byte: tar's header has 512. A log
-// can have zeros too, where a machine crashed, but does not begin with them.
+// binaryHead bytes from the start of any archive include a zero byte: tar's header has 512 bytes. A
+// log can contain zeros too, after a crash of the machine, but does not begin with them.
 const binaryHead = 512
 
-// sourceNames are the ends of the names of files that quote the output of tools, match it or
-// create what tools use, and are not written by any.
+// sourceNames are suffixes of files that quote or match the output of tools, or create their input.
+// No tool writes such files.
 var sourceNames = []string{
 	".bash", ".c", ".cc", ".cpp", ".css", ".go", ".h", ".hpp", ".htm", ".html", ".ipynb", ".java", ".js", ".kt", ".lua", ".md", ".markdown", ".php",
 	".pl", ".plot", ".pm", ".ps1", ".py", ".r", ".rb", ".rs", ".rst", ".scala", ".sh", ".sql", ".tcl", ".tex", ".ts", ".tsv", ".xml", ".yaml", ".yml",
@@ -130,8 +130,8 @@ func isSource(path string, head []byte) bool {
 // sniffed is how many bytes of a log show which tool wrote it.
 const sniffed = 64 << 10
 
-// Recognise returns the tool that a log's content shows; nil if it shows none. The
-// error may be follow.ErrNotRegular or follow.ErrUTF16.
+// Recognise returns the tool that a log's content indicates; nil if unknown. The error may be
+// follow.ErrNotRegular or follow.ErrUTF16.
 func Recognise(path string, tools tool.Set) (*tool.Tool, error) {
 	head, err := readHead(path)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// GeneratorsOf joins the logs of the generators of one run: those whose paths differ in what
-// {generator} of the pattern stands for, and in nothing else that it reads.
+// GeneratorsOf joins the logs of one run's generators: logs whose paths differ only in what
+// {generator} of the pattern matches.
 func GeneratorsOf(logs []Log, pattern *PathLabels) []Log {
 	var joined []Log
 	at := map[string]int{}
@@ -37,8 +37,8 @@ func GeneratorsOf(logs []Log, pattern *PathLabels) []Log {
 	return joined
 }
 
-// journal writes the logs of the generators as the journal of their group into a new file in
-// the data directory, line by line in turn, and returns the group's only part.
+// journal merges the logs of the generators line by line into the journal of their group, a new
+// file in the data directory. It returns the only part of the group.
 func (im *Import) journal(ctx context.Context) (path string, p *Part, err error) {
 	paths := append([]string{im.Path}, im.Generators...)
 	p = &Part{}
@@ -109,7 +109,7 @@ func writeJournal(ctx context.Context, w io.Writer, paths []string) error {
 		defer in.Close()
 		logs[i] = bufio.NewScanner(in)
 		logs[i].Buffer(nil, 2*follow.DefaultMaxLine)
-		_, _ = out.Write(group.AppendStart(nil, i+1, 0)) // the error stays in out
+		_, _ = out.Write(group.AppendStart(nil, i+1, 0)) // out keeps the error
 	}
 	for left := len(logs); left > 0; {
 		if err := ctx.Err(); err != nil {

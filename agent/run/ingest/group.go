@@ -12,55 +12,54 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// waitingIntervals bounds how many intervals of a generator are kept until the others
-// have reported them.
+// waitingIntervals bounds how many intervals of a generator wait for the reports of the others.
 const waitingIntervals = 1000
 
-// groupParser reads the journal of a group: a parser for each generator, and their
-// reports added up. An interval of the group is complete when all generators that run
-// have reported it, but for those that the journal calls late. Without one of them it
-// has no values but how many have reported: their sum would be too low.
+// groupParser reads the journal of a group with a parser per generator and adds up their reports.
+// An interval of the group is complete when all running generators have reported it, except those
+// that the journal marks late. If one is missing, the interval only has the number of generators
+// that reported: the sum would be too low.
 type groupParser struct {
 	generators []*generator
 	seconds    float64 // of an interval; 0: not known yet
-	next       int     // the interval to report
+	next       int     // the next interval to report
 	started    bool    // a start was reported
-	summed     bool    // so was the summary
+	summed     bool    // the summary was reported
 }
 
-// generator is one of the group. Intervals are counted from the group's start.
+// generator is one generator of the group. Intervals are counted from the group's start.
 type generator struct {
 	parser      tool.Parser
 	state       *state
 	begun       bool // its tool has started
-	absent      bool // it is known that it never did: the group is the others
+	absent      bool // it never started: the group consists of the others
 	ended, late bool
-	shift       int // intervals by which it started after the group
+	shift       int // number of intervals by which it started after the group
 	last        int // the newest interval that it reported
-	run, base   int // of the tool's runs within one output
+	run, base   int // the tool's runs within one output
 	reports     map[int]*tool.Report
 }
 
-// Generator is what a group knows of one of its generators.
+// Generator is the state of one generator of a group.
 type Generator struct {
 	State GeneratorState
-	// Throughput is that of its last interval, while it runs.
+	// Throughput of its last interval while it runs.
 	Throughput series.Optional[float64]
 }
 
-// GeneratorState is what a generator of a group does.
+// GeneratorState is what a generator of a group is doing.
 type GeneratorState string
 
 const (
 	GeneratorWaiting GeneratorState = "waiting" // its tool has not started
 	GeneratorRunning GeneratorState = "running"
-	// GeneratorSilent has not ended, and has not reported for more than two intervals
-	// while others have: it stalls, was killed with its agent, or is not reached.
+	// GeneratorSilent has not ended, but has not reported for more than two intervals while others
+	// have: it stalls, was killed with its agent, or is unreachable.
 	GeneratorSilent GeneratorState = "silent"
 	GeneratorEnded  GeneratorState = "ended"
 )
 
-// states returns what the generators do now.
+// states returns the current state of each generator.
 func (p *groupParser) states() []Generator {
 	all := make([]Generator, len(p.generators))
 	for i, g := range p.generators {
@@ -81,7 +80,7 @@ func (p *groupParser) states() []Generator {
 	return all
 }
 
-// newGroupParser returns the parser of a group of the runs of t.
+// newGroupParser returns the parser for a group of runs of t.
 func newGroupParser(t *tool.Tool, meta *rundir.Meta) *groupParser {
 	p := &groupParser{seconds: meta.ReportIntervalSeconds, next: 1}
 	d := meta.Description()
@@ -147,7 +146,7 @@ func (p *groupParser) end(n int, emit func(*tool.Report)) {
 	g.ended = true
 }
 
-// take takes a report of a generator.
+// take accepts a report of generator n.
 func (p *groupParser) take(n int, r *tool.Report, emit func(*tool.Report)) {
 	g := p.generators[n-1]
 	g.state.apply(r, time.Time{})
@@ -203,7 +202,7 @@ func (p *groupParser) interval(g *generator, r *tool.Report, emit func(*tool.Rep
 func (p *groupParser) advance(emit func(*tool.Report)) {
 	for p.complete() {
 		if first := p.first(); first > p.next {
-			p.next = first // no generator has reported those before
+			p.next = first // no generator has reported the earlier ones
 		}
 		var present []*tool.Report
 		missing := false
@@ -229,8 +228,8 @@ func (p *groupParser) advance(emit func(*tool.Report)) {
 	}
 }
 
-// first returns the first interval that a generator has reported and the group has
-// not, 0 if there is none.
+// first returns the first interval that a generator has reported and the group has not; 0 without
+// one.
 func (p *groupParser) first() int {
 	first := 0
 	for _, g := range p.generators {
@@ -243,8 +242,8 @@ func (p *groupParser) first() int {
 	return first
 }
 
-// complete reports whether no generator can add to the group's next interval, and one
-// has.
+// complete reports whether the group's next interval has a report and no generator can still add to
+// it.
 func (p *groupParser) complete() bool {
 	waiting := 0
 	for _, g := range p.generators {
@@ -256,7 +255,7 @@ func (p *groupParser) complete() bool {
 	if waiting > waitingIntervals {
 		return true
 	}
-	// Of an interval that none has reported the next one decides.
+	// An interval without any report is decided by the next one.
 	at := max(p.next, p.first())
 	for _, g := range p.generators {
 		if !g.ended && !g.late && g.last < at {
@@ -284,8 +283,8 @@ func (p *groupParser) Close(emit func(*tool.Report)) {
 	p.summarize(emit)
 }
 
-// summarize reports the sum of the generators' summaries, of those that printed none
-// what their intervals come to.
+// summarize reports the sum of the generators' summaries. For a generator without a summary it uses
+// the sum of its intervals.
 func (p *groupParser) summarize(emit func(*tool.Report)) {
 	if p.summed {
 		return
@@ -314,8 +313,8 @@ func (p *groupParser) summarize(emit func(*tool.Report)) {
 	emit(&sum)
 }
 
-// histograms returns the distributions of all generators together, of the operations of
-// which each generator that had them printed one.
+// histograms returns the combined distributions of all generators, for each operation whose
+// generators all printed one.
 func (p *groupParser) histograms() []tool.Report {
 	var all []tool.Report
 	present := slices.DeleteFunc(slices.Clone(p.generators), func(g *generator) bool { return g.absent })

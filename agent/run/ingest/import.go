@@ -20,28 +20,26 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// Import makes runs of an old log.
+// Import makes runs from an old log.
 type Import struct {
 	DataDir string
-	// Earlier are the runs of DataDir that were imported, which several imports share;
-	// nil: Run reads them.
+	// Earlier are the imported runs of DataDir, shared by several imports; nil: Run reads them.
 	Earlier *Earlier
 	Log
-	// Start is when the first run began. If it is zero, times in the log, in the
-	// file's name or the file's last change show it.
+	// Start is when the first run began. If zero, it is taken from the times in the log, the file's
+	// name, or the file's last change.
 	Start time.Time
 	// Title of the runs; empty: the file's name and the number of threads.
 	Title  string
 	Labels map[string]string
-	// Workload and Threads are used if the log does not show them; empty and 0 if they
-	// are unknown.
+	// Workload and Threads apply if the log does not show them; empty and 0 if unknown.
 	Workload string
 	Threads  int
-	// Selection and Servers are those of the runs; nil: not known.
+	// Selection and Servers of the runs; nil: unknown.
 	Selection *rundir.Selection
 	Servers   *rundir.Servers
-	// Complete adds to the directory of the only run of a log before that is visible;
-	// nil: nothing.
+	// Complete adds files to the run directory before the run becomes visible, if the log has only
+	// one run; nil: nothing to add.
 	Complete func(ctx context.Context, dir rundir.Directory, start time.Time, seconds float64) error
 }
 
@@ -49,24 +47,22 @@ type Import struct {
 type Imported struct {
 	Meta rundir.Meta
 	Part *Part
-	// Existing: an earlier import made it of the same bytes.
+	// Existing: an earlier import made this run from the same bytes.
 	Existing bool
 }
 
 // ErrNoRuns is returned for a log in which the tool's parser finds no run.
 var ErrNoRuns = errors.New("no run")
 
-// GrownError is returned for a log of which a run was made before it had all of
-// its bytes.
+// GrownError is returned for a log that has grown since a run was made from it.
 type GrownError struct{ ID string }
 
 func (e *GrownError) Error() string {
 	return fmt.Sprintf("run %s was made of this log when it was shorter", e.ID)
 }
 
-// Run makes the runs and returns them in the order of the log; with an error,
-// those that were made before it. The error may match ErrNoRuns, GrownError and
-// fs.ErrNotExist.
+// Run makes the runs and returns them in the order of the log. If it fails, it returns the runs
+// made so far. The error may match ErrNoRuns, GrownError and fs.ErrNotExist.
 func (im *Import) Run(ctx context.Context) ([]Imported, error) {
 	file, info, err := openLog(im.Path)
 	if err != nil {
@@ -110,16 +106,15 @@ func (im *Import) Run(ctx context.Context) ([]Imported, error) {
 	return made, nil
 }
 
-// Start is when a run began and how that is known.
+// Start is when a run began, and the source of that time.
 type Start struct {
 	At     time.Time
 	Source rundir.StartSource
 }
 
-// Starts returns when each part of a log began: from first on, if that is not
-// zero, each when the previous one ended; else by the times in the log; else from
-// the time in the file's name on, if that is not zero, or back from the last change
-// of the file, written.
+// Starts returns when each part of a log began. Sources in order: first, each later part beginning
+// when the previous one ended; the times in the log; the time in the file's name (named); counting
+// back from written, the file's last change.
 func Starts(parts []*Part, first, named, written time.Time) []Start {
 	starts := make([]Start, len(parts))
 	length := func(i int) time.Duration { return time.Duration(parts[i].Seconds * float64(time.Second)) }
@@ -150,7 +145,7 @@ func Starts(parts []*Part, first, named, written time.Time) []Start {
 	return starts
 }
 
-// Describe returns the facts of a run that is found in a log.
+// Describe returns the metadata of a run that was found in a log.
 func Describe(path string, t *tool.Tool, version, workload string, threads series.Optional[int]) rundir.Meta {
 	m := rundir.Meta{Tool: t.Name, ToolVersion: version, Workload: workload, Verb: "run", Threads: threads.Value, Title: filepath.Base(path)}
 	if m.Threads > 0 {
@@ -159,7 +154,7 @@ func Describe(path string, t *tool.Tool, version, workload string, threads serie
 	return m
 }
 
-// part makes a run of one part of the file bytes, unless that was done before.
+// part makes a run from one part of the file bytes, unless an earlier import did.
 func (im *Import) part(ctx context.Context, bytes string, p *Part, start Start, only bool) (Imported, error) {
 	sum, err := fingerprint(bytes, p.Offset, p.End)
 	if err != nil {
@@ -241,9 +236,9 @@ func copyTo(d rundir.Directory, name, path string, offset, end int64) error {
 	return errors.Join(err, out.Close())
 }
 
-// Earlier are the runs of a data directory that were imported.
+// Earlier are the imported runs of a data directory.
 type Earlier struct {
-	bySum  map[string]rundir.Meta // the newest of each fingerprint
+	bySum  map[string]rundir.Meta // the newest run of each fingerprint
 	byPart map[logPart][]rundir.Meta
 }
 
@@ -253,8 +248,8 @@ type logPart struct {
 	offset int64
 }
 
-// ReadEarlier reads which runs of a data directory were imported. Damaged runs are left
-// out: they are reported elsewhere.
+// ReadEarlier reads the imported runs of a data directory. It skips damaged runs, which are
+// reported elsewhere.
 func ReadEarlier(dataDir string) (*Earlier, error) {
 	ids, err := rundir.List(dataDir)
 	if err != nil {
@@ -275,8 +270,8 @@ func (e *Earlier) add(m rundir.Meta) {
 	e.byPart[part] = append(e.byPart[part], m)
 }
 
-// find returns the run that was made of the same bytes. The error is a GrownError
-// if one was made of the first of these bytes.
+// find returns the run that was made from the same bytes. The error is a GrownError if a run was
+// made from fewer of them.
 func (e *Earlier) find(path string, p *Part, sum string) (_ rundir.Meta, found bool, err error) {
 	if m, ok := e.bySum[sum]; ok {
 		return m, true, nil

@@ -9,16 +9,16 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 )
 
-// Kind is what a column holds that is no measure.
+// Kind is what a column without a measure holds.
 type Kind string
 
-// The kinds of columns without a measure. Totals are by operation.
+// The kinds of columns without a measure. Totals are per operation.
 const (
 	// Length is the interval's own length in seconds.
 	Length Kind = "length"
 
-	// What follows counts since the start, as of each row: what the live counters
-	// show. Lines are by the parser's verdict, in place of the operation.
+	// Counters since the start, at the end of each row, as the live metrics show them. Lines are
+	// counted by the parser's verdict, which takes the place of the operation.
 	OperationsTotal Kind = "operations_total"
 	ErrorsTotal     Kind = "errors_total"
 	ReconnectsTotal Kind = "reconnects_total"
@@ -26,18 +26,18 @@ const (
 	LinesTotal      Kind = "lines_total"
 )
 
-// Column names one column of intervals: the values of a measure, or what Kind says.
+// Column names one column of intervals: a measure, or a Kind.
 type Column struct {
-	// Measure is nil for a column with a Kind. There are columns of tool.Throughput for each
-	// operation, and of tool.HeadlineLatency for each operation and statistic. Threads are the last
-	// ones reported, in the interval or before it.
+	// Measure is nil for a column with a Kind. tool.Throughput has a column per operation, and
+	// tool.HeadlineLatency one per operation and statistic. Threads are the last reported ones, in
+	// the interval or before it.
 	Measure *measure.Measure
 	Kind    Kind
-	// Operation is empty for a measure that has none, Stat for all but latencies.
+	// Operation is empty for a measure without operations; only latencies have a Stat.
 	Operation, Stat string
 }
 
-// RateOf names the column of an operation's rates, in operations per second.
+// RateOf names the column of an operation's rate, in operations per second.
 func RateOf(operation string) Column {
 	return Column{Measure: tool.Throughput, Operation: operation}
 }
@@ -47,30 +47,28 @@ func LatencyOf(operation, stat string) Column {
 	return Column{Measure: tool.HeadlineLatency, Operation: operation, Stat: stat}
 }
 
-// Intervals are a tool's interval reports as columns, one row a report. What a
-// report did not hold is unknown.
+// Intervals are a tool's interval reports as columns, one row per report. A value that a report
+// does not have is unknown.
 type Intervals struct {
-	// Full, if not nil, is called when there are blockRows rows, which are dropped
-	// after it.
+	// Full, if not nil, is called when there are blockRows rows; they are dropped afterwards.
 	Full func()
 
 	// Elapsed is the end of each interval.
 	series.Table[Column]
 	Warmup []bool
-	// Part counts the runs within one output, from 1. Each starts the tool's
-	// clock anew; its rows follow those of the previous part.
+	// Part numbers the runs within one output, from 1. Each restarts the tool's clock; its rows
+	// follow those of the previous part.
 	Part []int
 
-	// QuietWarmup is set if the tool warmed up before its clock began and
-	// reported nothing of that time.
+	// QuietWarmup: the tool warmed up before its clock started, without reporting on it.
 	QuietWarmup bool
 
-	// Misplaced counts reports that were left out because their time is unknown
-	// or lies before the previous report.
+	// Misplaced counts reports that were left out because their time is unknown or before the
+	// previous report.
 	Misplaced int
 
-	// Distributions are the histograms of intervals, of a tool that prints them, by
-	// operation; at most maxDistributions.
+	// Distributions are the histograms of intervals by operation, at most maxDistributions, if the
+	// tool prints them.
 	Distributions map[string]*histogram.OverTime
 
 	axis       axis

@@ -9,9 +9,9 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// CloseOrphan closes a run whose tool, wrapper and observer have all ended, and
-// returns its run.json. A run that is busy, closed or part of a log file is left
-// as it is, and so are a group and a copy of another machine's run.
+// CloseOrphan closes a run whose tool, wrapper and observer have all ended, and returns its
+// run.json. It leaves alone a run that is in use, closed or part of a log file, a group, and a copy
+// of another machine's run.
 func CloseOrphan(ctx context.Context, d rundir.Directory, t *tool.Tool) (rundir.Meta, error) {
 	meta, err := d.Load()
 	if err != nil || meta.Closed() || meta.Log != nil || meta.Mirror != nil || meta.IsGroup() || d.Busy(&meta) {
@@ -27,7 +27,7 @@ func CloseOrphan(ctx context.Context, d rundir.Directory, t *tool.Tool) (rundir.
 	}
 	return d.Update(func(m *rundir.Meta) {
 		if m.Closed() || d.Busy(m) {
-			return // taken up by somebody meanwhile
+			return // another process took it in the meantime
 		}
 		if !m.Ended() {
 			end := lastWrite(d, m.StartedAt, m.Axis(clock.System).Ahead())

@@ -7,39 +7,39 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// passage is what was read of a file, from its beginning to end. Another file that
-// has it is recognised by its content, whatever its name and inode.
+// passage is the part of a file that was read, from its beginning to end. Another file with the
+// same content is recognised whatever its name and inode.
 type passage struct {
-	source  rundir.LogSource // its digest of the first bytes, where head is not known
+	source  rundir.LogSource // has a digest of the first bytes if head is unknown
 	head    []byte           // the first bytes, up to rundir.HeadSize
-	tail    []byte           // the last ones
+	tail    []byte           // the last bytes
 	from    int64            // content has the bytes from here to end
 	end     int64
 	content io.ReaderAt
 }
 
-// relation is what a file has of a passage.
+// relation is how a file relates to a passage.
 type relation int
 
 const (
-	// differs: nothing that a run could be recognised by.
+	// differs: nothing identifies a run.
 	differs relation = iota
-	// continues: all of it.
+	// continues: the file has the whole passage.
 	continues
-	// within: the file is a beginning of it. Either it is restored just now or a new
-	// file begins with the same lines: what comes next shows it.
+	// within: the file is a beginning of the passage. Either it is being restored or a new file
+	// begins with the same lines; the following bytes decide.
 	within
-	// cut: a beginning with reports, and the file is shorter than the passage.
+	// cut: the file shares a beginning that has reports, and is shorter than the passage.
 	cut
-	// edited: a beginning with reports, but the file is not shorter.
+	// edited: the file shares a beginning that has reports, but is not shorter.
 	edited
 )
 
 // blockSize is how many bytes are compared before a position.
 const blockSize = 1 << 10
 
-// relate compares a file of the given size with the passage, and returns where reading
-// it continues. reports is whether the first n bytes of the file have a report.
+// relate compares a file of the given size with the passage and returns where to continue reading.
+// reports returns whether the first n bytes of the file contain a report.
 func (p *passage) relate(file io.ReaderAt, size int64, reports func(n int64) bool) (relation, int64) {
 	n := min(size, p.end)
 	switch {
@@ -61,7 +61,7 @@ func (p *passage) relate(file io.ReaderAt, size int64, reports func(n int64) boo
 	return edited, size
 }
 
-// sameHead reports whether the first n bytes are the same, as far as they are known.
+// sameHead reports whether the first n bytes are equal, as far as they are known.
 func (p *passage) sameHead(file io.ReaderAt, n int64) bool {
 	if len(p.head) > 0 {
 		return equalAt(file, 0, p.head[:min(n, int64(len(p.head)))])
@@ -69,8 +69,8 @@ func (p *passage) sameHead(file io.ReaderAt, n int64) bool {
 	return p.source.HeadSize == 0 || p.source.SameHead(file)
 }
 
-// sameBlock reports whether the bytes before n are the same. Bytes that can't be
-// compared count as the same if the whole head is known.
+// sameBlock reports whether the bytes before n are equal. Bytes that can't be compared count as
+// equal if the whole head is known.
 func (p *passage) sameBlock(file io.ReaderAt, n int64) bool {
 	if n == p.end && len(p.tail) > 0 {
 		return equalAt(file, n-int64(len(p.tail)), p.tail)
@@ -84,7 +84,7 @@ func (p *passage) sameBlock(file io.ReaderAt, n int64) bool {
 	return int64(len(block)) == n-at && equalAt(file, at, block)
 }
 
-// common is how many of a file's first bytes are the same.
+// common is how many bytes at the start of a file are equal.
 func (p *passage) common(file io.ReaderAt, size int64) int64 {
 	known := int64(len(p.head))
 	same := samePrefix(p.head, readUpTo(file, 0, known))
@@ -118,7 +118,7 @@ func (p *passage) keep() passage {
 	return kept
 }
 
-// offsetReader reads content by other offsets: its byte 0 is at base.
+// offsetReader reads content at shifted offsets: its byte 0 is at base.
 type offsetReader struct {
 	content io.ReaderAt
 	base    int64
@@ -128,13 +128,13 @@ func (r offsetReader) ReadAt(p []byte, at int64) (int, error) {
 	return r.content.ReadAt(p, r.base+at)
 }
 
-// readUpTo reads n bytes, or less if there are no more.
+// readUpTo reads n bytes, or fewer at the end of the file.
 func readUpTo(r io.ReaderAt, at, n int64) []byte {
 	if r == nil || n <= 0 {
 		return nil
 	}
 	p := make([]byte, n)
-	m, _ := r.ReadAt(p, at) // an error is an end
+	m, _ := r.ReadAt(p, at) // an error counts as the end
 	return p[:m]
 }
 

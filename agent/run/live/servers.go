@@ -10,22 +10,22 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/topology"
 )
 
-// servers is what a tracker keeps of the servers of its run; the tracker's mu
-// guards it. Which they are is in run.json.
+// servers is the tracker's state of its run's servers, guarded by the tracker's mu. run.json has
+// the list of servers.
 type servers struct {
-	// topology is the one in which they were looked for last.
+	// topology in which they were last looked up.
 	topology *topology.Topology
-	// nodenames are the machines that servers reported, by target.
+	// nodenames maps targets to the machine names that the servers reported.
 	nodenames map[string]string
-	// machines are those of the run whose samples come.
+	// machines of the run that are sampled.
 	machines []rundir.Machine
-	// unrecorded: run.json lacks some of nodenames or machines.
+	// unrecorded: some of nodenames or machines are not in run.json yet.
 	unrecorded bool
 }
 
-// identify decides which servers take part in the run and records it: when the
-// run's owner begins, when the configuration has changed, and when a server has
-// reported the name of its machine. A reload does not make known servers unknown.
+// identify decides which servers take part in the run and records them: when the owner starts, when
+// the configuration changes, and when a server reports its machine's name. A reload never makes
+// known servers unknown.
 func (t *tracker) identify(ctx context.Context) {
 	now := t.opts.Topology()
 	t.mu.Lock()
@@ -70,8 +70,8 @@ func (t *tracker) identify(ctx context.Context) {
 	t.setMeta(changed)
 }
 
-// withNodenames returns s with what the servers reported. What is configured, which s has,
-// comes first.
+// withNodenames returns s with the names that the servers reported. Names in s, which are
+// configured, take precedence.
 func withNodenames(s *rundir.Servers, nodenames map[string]string) *rundir.Servers {
 	c := *s
 	c.Targets = slices.Clone(s.Targets)
@@ -86,8 +86,8 @@ func equalServers(a, b *rundir.Servers) bool {
 	return a != nil && a.Source == b.Source && a.Problem == b.Problem && slices.Equal(a.Targets, b.Targets) && slices.Equal(a.Proxies, b.Proxies) && slices.EqualFunc(a.Machines, b.Machines, rundir.Machine.Equal)
 }
 
-// own returns the samples of the run's servers, and notes the names of their
-// machines. The caller holds mu.
+// own returns the samples of the run's servers and notes their machines' names. The caller holds
+// mu.
 func (t *tracker) own(f engine.Frame) engine.Frame {
 	own := f
 	own.Samples = nil
@@ -114,8 +114,7 @@ func (t *tracker) own(f engine.Frame) engine.Frame {
 	return own
 }
 
-// targets returns the run's servers as they are configured now. The caller holds
-// mu.
+// targets returns the run's servers as currently configured. The caller holds mu.
 func (t *tracker) targets() []engine.Target {
 	return slices.DeleteFunc(slices.Clone(t.opts.Topology().Targets), func(o engine.Target) bool {
 		return t.meta.Servers.Server(o.Name) == nil

@@ -17,21 +17,21 @@ import (
 const (
 	// statementsTime bounds the wait for a reading of statements.
 	statementsTime = 4 * time.Second
-	// statementsLate is from when on after the tool's end counters no longer are the run's.
+	// statementsLate after the tool's end, counters may include work of others.
 	statementsLate = 10 * time.Second
 )
 
-// statements is what a tracker does about the statements of its run's servers: the servers'
-// counters are read when the run begins and when it has ended. follow's goroutine starts
-// both readings; running has theirs.
+// statements is the tracker's state of the statement counters of the run's servers, which are read
+// at the run's begin and after its end. follow's goroutine starts both readings; running tracks
+// them.
 type statements struct {
 	begun, ended bool
 	running      sync.WaitGroup
-	done         chan struct{} // closed after the reading at the end; nil before it
+	done         chan struct{} // closed after the second reading; nil before it starts
 }
 
-// beginStatements has the counters read once the run's servers are known, unless that was
-// done before a restart.
+// beginStatements starts the first reading once the run's servers are known, unless it was made
+// before a restart.
 func (t *tracker) beginStatements(ctx context.Context) {
 	t.mu.Lock()
 	meta, owner := t.meta, t.owner != nil
@@ -71,7 +71,7 @@ func (t *tracker) beginStatements(ctx context.Context) {
 	})
 }
 
-// endStatements has the counters read again after the tool's end, once.
+// endStatements starts the second reading after the tool's end, once.
 func (t *tracker) endStatements(ctx context.Context) {
 	t.mu.Lock()
 	meta, owner := t.meta, t.owner != nil
@@ -104,7 +104,7 @@ func (t *tracker) endStatements(ctx context.Context) {
 			return
 		}
 		var all []record.ServerStatements
-		for _, name := range slices.Sorted(maps.Keys(begun)) { // the record has an order
+		for _, name := range slices.Sorted(maps.Keys(begun)) { // in a fixed order
 			b := begun[name]
 			a, ok := answers[name]
 			switch {
@@ -121,7 +121,7 @@ func (t *tracker) endStatements(ctx context.Context) {
 	})
 }
 
-// readStatements asks the servers, and returns the times of the readings on the run's axis.
+// readStatements queries the servers and returns the times of the readings on the run's axis.
 func (t *tracker) readStatements(ctx context.Context, targets map[string]*engine.StatementReading) map[string]engine.StatementsAnswer {
 	if len(targets) == 0 {
 		return nil
@@ -139,7 +139,7 @@ func (t *tracker) readStatements(ctx context.Context, targets map[string]*engine
 	return answers
 }
 
-// statementsRecorded reports whether the reading at the end is done, or there is none.
+// statementsRecorded reports whether no reading is pending.
 func (t *tracker) statementsRecorded() bool {
 	if t.statements.done == nil {
 		return true

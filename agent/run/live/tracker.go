@@ -26,46 +26,45 @@ import (
 
 // tracker follows one run from its directory until it is closed.
 //
-// Its goroutine runs follow, which starts a reader for each output file. What
-// snapshots and frames need from other goroutines is guarded by mu.
+// Its goroutine runs follow, which starts a reader for each output file. mu guards the state that
+// snapshots and frames need from other goroutines.
 type tracker struct {
 	dir    rundir.Directory
 	feed   *ingest.Feed
 	opts   *Options
 	log    *slog.Logger
-	finish chan struct{} // closed when the tool has ended: readers run to the end
+	finish chan struct{} // closed when the tool has ended: readers stop at the end of the file
 	// fromLog: the follower of a log file reads the output and ends the run.
 	fromLog bool
-	// metaFile is run.json as it was last read. Only follow uses it.
+	// metaFile is the version of run.json that was read last. Only follow uses it.
 	metaFile os.FileInfo
 
-	statements statements // of follow's goroutine
-	diskLow    bool       // of the goroutine that records: the servers are not recorded
+	statements statements // used by follow's goroutine
+	diskLow    bool       // used by the recording goroutine: the servers are not recorded
 
 	mu    sync.Mutex
-	axis  clock.Axis    // of the run's times
-	ahead time.Duration // by how much the wall clock is ahead of it
+	axis  clock.Axis    // the run's time axis
+	ahead time.Duration // how far the wall clock is ahead of it
 	meta  rundir.Meta
 	owner *os.File // the observer lock; nil while another process holds it
 	drain *drain
-	// drainBegan bounds the drain of a run that ended in the future, by the clock
-	// of another machine.
+	// drainBegan bounds the drain of a run whose end, by another machine's clock, is in the future.
 	drainBegan time.Time
-	last       engine.Frame // the newest, which may lie before the tool's end
+	last       engine.Frame // the newest frame, possibly from before the tool's end
 	recorder   *record.Recorder
 	servers
-	// toolLimits are those of the tool's process, nil before they are known; limited is what
-	// was read of its machine last, without and with them.
+	// toolLimits are the limits of the tool's process; nil until known. limited caches its
+	// machine's latest settings, without and with these limits.
 	toolLimits engine.Settings
 	limited    struct{ read, with *engine.SettingsReading }
 	programs   host.Programs // on the tool's machine
-	// lateBefore is opts.SamplerLate when the run was found.
+	// lateBefore is opts.SamplerLate from when the run was found.
 	lateBefore time.Duration
 	faults     uint64
 	faultLog   time.Time
 	user       uint32 // who owns the run directory
 
-	// patience is done when the ended run is to be closed without waiting for its servers.
+	// patience is done when the ended run should be closed without waiting for its servers.
 	patience context.Context
 	giveUp   context.CancelFunc
 }
@@ -172,8 +171,7 @@ func (t *tracker) subscribe(notifier *follow.Notifier) (<-chan struct{}, func())
 	return notifier.Subscribe(string(t.dir), rundir.MetaFile)
 }
 
-// claim tries to become the owner: the one process that records, marks and closes
-// this run.
+// claim tries to become the owner, the one process that records, marks and closes this run.
 func (t *tracker) claim() {
 	t.mu.Lock()
 	meta, owner := t.meta, t.owner != nil
@@ -189,7 +187,7 @@ func (t *tracker) claim() {
 	t.mu.Lock()
 	t.owner, t.recorder = lock, recorder
 	t.mu.Unlock()
-	t.opts.Sink.Began(t.dir, meta) // waits for the disk, as no snapshot may
+	t.opts.Sink.Began(t.dir, meta) // waits for the disk, which a snapshot must not
 }
 
 func (t *tracker) release() {
@@ -202,8 +200,8 @@ func (t *tracker) release() {
 	}
 }
 
-// recordClock writes the start of the tool's clock into run.json, once: it can't
-// be worked out from the output later.
+// recordClock writes the start of the tool's clock into run.json, once: the output does not show it
+// later.
 func (t *tracker) recordClock() {
 	clock := t.feed.Clock()
 	t.mu.Lock()
@@ -228,20 +226,19 @@ func (t *tracker) recordClock() {
 	t.setMeta(meta)
 }
 
-// ended reports whether the tool has ended. If no process is left that could have
-// seen its exit status, the owner records that.
+// ended reports whether the tool has ended. If no process remains that could have its exit status,
+// the owner records the end.
 func (t *tracker) ended() bool {
 	t.mu.Lock()
 	meta, owner := t.meta, t.owner != nil
 	t.mu.Unlock()
-	if meta.Ended() || meta.Log != nil || meta.IsGroup() { // who combines a group ends it
+	if meta.Ended() || meta.Log != nil || meta.IsGroup() { // the process that combines a group ends it
 		return meta.Ended()
 	}
 	if !owner || t.dir.Running(&meta) {
 		return false
 	}
-	// It may have ended in order between our read of run.json and the look at
-	// the locks.
+	// It may have ended properly after we read run.json and before we checked the locks.
 	meta, err := t.dir.Update(func(m *rundir.Meta) {
 		if m.Ended() {
 			return
@@ -259,10 +256,10 @@ func (t *tracker) ended() bool {
 	return true
 }
 
-// lastWrite is when the tool last wrote, which is taken as the end of a run whose
-// end was not seen.
+// lastWrite is the time of the tool's last write, the assumed end of a run whose end was not
+// observed.
 //
-// The times of files are those of the wall clock, which is ahead of the run's axis.
+// File times are wall clock times; ahead converts them to the run's axis.
 func lastWrite(d rundir.Directory, start time.Time, ahead time.Duration) time.Time {
 	last := start
 	for _, name := range []string{rundir.StdoutFile, rundir.StderrFile} {
@@ -273,7 +270,7 @@ func lastWrite(d rundir.Directory, start time.Time, ahead time.Duration) time.Ti
 	return last.UTC()
 }
 
-// settle completes run.json with what only the tool's output shows.
+// settle adds to run.json the facts that only the tool's output shows.
 func (t *tracker) settle() {
 	snap := t.snapshot()
 	t.mu.Lock()
@@ -301,8 +298,8 @@ func (t *tracker) settle() {
 	t.opts.Sink.Settled(t.dir, t.snapshot())
 }
 
-// beginDrain has the servers sampled at once: the positions that count are those
-// at the tool's end.
+// beginDrain has the servers sampled at once: the drain is measured from their positions at the
+// tool's end.
 func (t *tracker) beginDrain() {
 	t.mu.Lock()
 	t.drainBegan = time.Now()
@@ -321,7 +318,7 @@ func (t *tracker) beginDrain() {
 // awaitDrain waits until the replicas have caught up and closes the run, or
 // until another owner has done so.
 func (t *tracker) awaitDrain(ctx context.Context) {
-	t.opts.ReadSettings() // they may have changed during the run
+	t.opts.ReadSettings() // settings may have changed during the run
 
 	tick := time.NewTicker(t.opts.Poll)
 	defer tick.Stop()
@@ -351,14 +348,14 @@ func (t *tracker) awaitDrain(ctx context.Context) {
 	}
 }
 
-// drainTimedOut reports whether the replicas had their time. mu is held.
+// drainTimedOut reports whether the drain timeout is over. mu is held.
 func (t *tracker) drainTimedOut() bool {
 	timeout := t.drainTimeout()
 	return t.now().Sub(*t.meta.EndedAt) > timeout || !t.drainBegan.IsZero() && time.Since(t.drainBegan) > timeout
 }
 
-// drainTimeout is the run's own or, if it has none, that of the configuration,
-// which may change while the run drains.
+// drainTimeout is the run's own timeout or else the configured one, which may change while the run
+// drains.
 func (t *tracker) drainTimeout() time.Duration {
 	if s := t.meta.DrainTimeoutSeconds; s.Known {
 		return time.Duration(s.Value * float64(time.Second))
@@ -366,7 +363,7 @@ func (t *tracker) drainTimeout() time.Duration {
 	return t.opts.Limits().DrainTimeout
 }
 
-// close writes the drain times and ends the run for good.
+// close writes the drain times and closes the run.
 func (t *tracker) close() bool {
 	t.mu.Lock()
 	var drained map[string]rundir.Drain
@@ -390,10 +387,10 @@ func (t *tracker) close() bool {
 	return true
 }
 
-// frame records what the run's servers answered at a tick and updates the drain.
+// frame records a tick's samples of the run's servers and updates the drain.
 func (t *tracker) frame(f engine.Frame) {
 	t.mu.Lock()
-	if t.meta.Mirror != nil { // its servers are those of another machine's configuration
+	if t.meta.Mirror != nil { // its servers are in another machine's configuration
 		t.mu.Unlock()
 		return
 	}
@@ -418,8 +415,8 @@ func (t *tracker) frame(f engine.Frame) {
 	t.watchDisk(errors.Is(err, record.ErrDiskLow))
 }
 
-// watchDisk marks where the record of the servers stops for lack of space, and where
-// it continues. Only the goroutine that records calls it.
+// watchDisk marks where lack of space interrupts the record of the servers, and where recording
+// resumes. Only the recording goroutine calls it.
 func (t *tracker) watchDisk(low bool) {
 	if low == t.diskLow {
 		return
@@ -441,8 +438,8 @@ func (t *tracker) mark(text string) {
 	}
 }
 
-// onAxis returns what was sampled with times of the run's axis; false if the run had not
-// begun or is closed. The caller holds mu.
+// onAxis returns the frame with its times on the run's axis; false if the run had not begun or is
+// closed. The caller holds mu.
 func (t *tracker) onAxis(f engine.Frame) (engine.Frame, bool) {
 	if by := t.axis.AheadOf(t.opts.Samples); by != 0 {
 		f.Tick, f.Samples = f.Tick.Add(by), slices.Clone(f.Samples)
@@ -457,7 +454,7 @@ func (t *tracker) onAxis(f engine.Frame) (engine.Frame, bool) {
 // now is the current time on the run's axis.
 func (t *tracker) now() time.Time { return t.axis.Now() }
 
-// watchClock records and marks that the wall clock was set during the run.
+// watchClock records and marks changes of the wall clock during the run.
 func (t *tracker) watchClock() {
 	ahead := t.axis.Ahead()
 	t.mu.Lock()
@@ -490,7 +487,7 @@ func (t *tracker) watchClock() {
 	}
 }
 
-// smallestStep is the least change of the wall clock that is a step.
+// smallestStep is the smallest change of the wall clock that counts as a step.
 const smallestStep = 50 * time.Millisecond
 
 func (t *tracker) snapshot() ingest.Snapshot {
@@ -523,7 +520,7 @@ func (t *tracker) fault(what string, err error) {
 	}
 }
 
-// setMeta replaces what is known of run.json.
+// setMeta updates the tracker's state from run.json.
 func (t *tracker) setMeta(meta rundir.Meta) {
 	t.mu.Lock()
 	t.meta = meta
@@ -531,8 +528,8 @@ func (t *tracker) setMeta(meta rundir.Meta) {
 	t.opts.Sink.Changed()
 }
 
-// reload reads run.json if it has changed; false if the run was removed. It is
-// called after each line of the tool, and run.json seldom changes.
+// reload reads run.json if it has changed; false if the run was removed. It is called after each
+// line of the tool, and run.json seldom changes.
 func (t *tracker) reload() bool {
 	file, err := os.Stat(t.dir.Path(rundir.MetaFile))
 	if errors.Is(err, fs.ErrNotExist) {

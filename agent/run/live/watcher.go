@@ -1,6 +1,5 @@
-// Package live follows runs while they last: it finds them, reads their output
-// as it grows, records what the servers answer meanwhile, waits for the replicas
-// when the tool has ended, and closes the run.
+// Package live follows runs while they last: it finds them, reads their output as it grows, records
+// the samples of their servers, waits for the replicas after the tool's end, and closes the run.
 package live
 
 import (
@@ -20,11 +19,11 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// Watcher follows all runs of a data directory: it finds new ones, follows each
-// until it is closed and keeps the summaries of the newest ended ones.
+// Watcher follows all runs of a data directory: it finds new runs, follows each until it is closed,
+// and keeps the summaries of the newest ended ones.
 //
-// Run's goroutine finds runs; each live run has a tracker with a goroutine of
-// its own, and each log file a logFollower. mu guards the maps.
+// Run's goroutine finds runs. Each live run has a tracker with its own goroutine, and each log file
+// a logFollower. mu guards the maps.
 type Watcher struct {
 	opts     Options
 	notifier *follow.Notifier
@@ -32,21 +31,21 @@ type Watcher struct {
 	mu      sync.Mutex
 	live    map[string]*tracker
 	kept    map[string]ingest.Snapshot // ended runs
-	damaged map[string]time.Time       // run.json's time when it could not be read
+	damaged map[string]time.Time       // modification time of a run.json that could not be read
 	old     map[string]bool            // ended runs beyond MaxKept
 	waiting int                        // live runs beyond MaxLive
 	maxKept int                        // at the last scan
 
 	logs            logs
 	listing         rundir.Listing
-	scans           int // of the log files' globs
+	scans           int // since the log files' globs were last evaluated
 	listFault       time.Time
 	wake            chan struct{}
-	rescan          atomic.Bool   // a run was changed that the scan must look at
+	rescan          atomic.Bool   // a run has changed, so the next scan must read it
 	recent, settled time.Duration // recentLog and settledLog
 }
 
-// NewWatcher returns a Watcher that watches nothing until Run.
+// NewWatcher returns a Watcher. It watches nothing until Run is called.
 func NewWatcher(opts Options) *Watcher {
 	opts.defaults()
 	return &Watcher{
@@ -84,7 +83,7 @@ func (w *Watcher) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-w.wake:
-			select { // lines of the logs wake too
+			select { // lines of the logs also wake it
 			case <-ctx.Done():
 				return
 			case <-time.After(scanPause):
@@ -97,14 +96,14 @@ func (w *Watcher) Run(ctx context.Context) {
 // scanPause is the shortest time between two scans.
 const scanPause = 20 * time.Millisecond
 
-// Frame takes a tick's samples: for the runs' records and for their drain.
+// Frame passes a tick's samples to the runs, for their records and drains.
 func (w *Watcher) Frame(f engine.Frame) {
 	for _, t := range w.trackers() {
 		t.frame(f)
 	}
 }
 
-// HostFrame takes what the sampled machines did at a tick, for the runs' records.
+// HostFrame passes a tick's samples of the machines to the runs, for their records.
 func (w *Watcher) HostFrame(f engine.Frame) {
 	for _, t := range w.trackers() {
 		t.hostFrame(f)
@@ -155,15 +154,14 @@ func (w *Watcher) Runs() []rundir.Directory {
 	return dirs
 }
 
-// GiveUpDrain closes the runs that have ended without waiting any longer for
-// their replicas.
+// GiveUpDrain closes the runs that have ended without waiting any longer for their replicas.
 func (w *Watcher) GiveUpDrain() {
 	for _, t := range w.trackers() {
 		t.giveUp()
 	}
 }
 
-// Waiting is how many live runs are not followed because MaxLive are.
+// Waiting is the number of live runs that are not followed because of MaxLive.
 func (w *Watcher) Waiting() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -221,7 +219,7 @@ func (w *Watcher) scan(ctx context.Context, followers *sync.WaitGroup) {
 			if ended++; ended <= limits.MaxKept {
 				snap := w.readEnded(ctx, dir, meta)
 				if ctx.Err() != nil {
-					return // not all of it was read
+					return // it was read only in part
 				}
 				w.keep(snap)
 			} else {
@@ -230,7 +228,7 @@ func (w *Watcher) scan(ctx context.Context, followers *sync.WaitGroup) {
 				w.mu.Unlock()
 			}
 		case meta.Log != nil && !meta.Ended():
-			// The follower of its log file has it.
+			// The follower of its log file handles it.
 		default:
 			if !w.start(ctx, dir, meta, followers) {
 				waiting++
@@ -245,7 +243,7 @@ func (w *Watcher) scan(ctx context.Context, followers *sync.WaitGroup) {
 	w.mu.Unlock()
 }
 
-// unsettled reports whether a scan may find something though no run came or went.
+// unsettled reports whether a scan may find something although no run was added or removed.
 func (w *Watcher) unsettled(l Limits) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -260,7 +258,7 @@ func (w *Watcher) known(id string) bool {
 	return live || kept || w.old[id]
 }
 
-// forget drops what is no longer on disk.
+// forget drops runs that are no longer on disk.
 func (w *Watcher) forget(ids []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -273,11 +271,11 @@ func (w *Watcher) forget(ids []string) {
 	maps.DeleteFunc(w.damaged, func(id string, _ time.Time) bool { return gone(id) })
 }
 
-// load reads run.json; it logs a damaged one once.
+// load reads run.json. It logs a damaged file only once.
 func (w *Watcher) load(dir rundir.Directory) (rundir.Meta, bool) {
 	info, err := os.Stat(dir.Path(rundir.MetaFile))
 	if err != nil {
-		return rundir.Meta{}, false // being removed, or none of ours
+		return rundir.Meta{}, false // being removed, or not a run
 	}
 	w.mu.Lock()
 	damaged, bad := w.damaged[dir.ID()]
@@ -312,7 +310,7 @@ func (w *Watcher) full(owner uint32, maxLive int) bool {
 	return same >= maxLive-maxLive/4
 }
 
-// start follows a live run unless too many are.
+// start follows a live run, unless there are too many.
 func (w *Watcher) start(ctx context.Context, dir rundir.Directory, meta rundir.Meta, followers *sync.WaitGroup) bool {
 	owner, err := dir.Owner()
 	if err != nil {
@@ -340,12 +338,12 @@ func (w *Watcher) start(ctx context.Context, dir rundir.Directory, meta rundir.M
 	return true
 }
 
-// tool is the run's tool, nil if it is not known.
+// tool is the run's tool; nil if unknown.
 func (w *Watcher) tool(meta *rundir.Meta) *tool.Tool {
 	return w.opts.Tools().ByName(meta.Tool)
 }
 
-// finished moves a run from the live to the kept ones.
+// finished moves a run from the live to the kept runs.
 func (w *Watcher) finished(t *tracker) {
 	defer w.opts.Sink.Changed() // when mu is free again
 	snap := t.snapshot()
@@ -366,13 +364,13 @@ func (w *Watcher) keep(snap ingest.Snapshot) {
 	w.dropOldest(w.maxKept)
 }
 
-// applyLimits adapts what is kept to limits that have changed.
+// applyLimits applies changed limits to the kept runs.
 func (w *Watcher) applyLimits(l Limits) {
 	w.mu.Lock()
 	before := w.maxKept
 	w.maxKept = l.MaxKept
 	if l.MaxKept > before {
-		clear(w.old) // read again those that there is room for now
+		clear(w.old) // read them again, as there may be room now
 	}
 	dropped := w.dropOldest(l.MaxKept)
 	w.mu.Unlock()
@@ -402,7 +400,7 @@ func (w *Watcher) dropOldest(n int) bool {
 	return true
 }
 
-// readEnded reads a run that is over from its raw output.
+// readEnded reads an ended run from its raw output.
 func (w *Watcher) readEnded(ctx context.Context, dir rundir.Directory, meta rundir.Meta) ingest.Snapshot {
 	snap, err := ingest.Read(ctx, dir, w.tool(&meta))
 	if err != nil && ctx.Err() == nil {
