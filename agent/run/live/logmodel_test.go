@@ -82,6 +82,9 @@ func (m *modelled) endLine() {
 
 func (m *modelled) reopen() {
 	m.endLine()
+	if m.removed() {
+		m.look() // what was never read of a removed file is unknown
+	}
 	m.must(m.tool.Close())
 	m.open()
 }
@@ -130,6 +133,13 @@ func (m *modelled) copyTruncate() {
 		m.copyTo(m.free())
 		m.must(os.Truncate(m.path, 0))
 	}
+}
+
+// removed reports whether the file that the tool writes has no name.
+func (m *modelled) removed() bool {
+	var open unix.Stat_t
+	m.must(unix.Fstat(int(m.tool.Fd()), &open))
+	return open.Nlink == 0
 }
 
 func (m *modelled) exists() bool {
@@ -187,9 +197,7 @@ var operations = []struct {
 	{"the agent is killed", false, func(m *modelled) {
 		// Without a log its run is over. Only the agent that has a file without a name open can
 		// read what is written to it.
-		var open unix.Stat_t
-		m.must(unix.Fstat(int(m.tool.Fd()), &open))
-		if !m.lossy || m.exists() && open.Nlink > 0 {
+		if !m.lossy || m.exists() && !m.removed() {
 			m.start()
 		}
 	}},

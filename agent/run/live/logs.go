@@ -369,7 +369,8 @@ func (r *logRun) shortHead(p *passage, before []passage) []byte {
 		if int64(len(head)) == p.from {
 			head = append(head, readUpTo(p.content, p.from, min(p.end, rundir.HeadSize)-p.from)...)
 		}
-		if !q.source.SameFile(&p.source) || !p.source.SameHead(bytes.NewReader(head)) {
+		proven := p.source.HeadSize >= p.from // by the digest, also if the file is a copy
+		if !proven && !q.source.SameFile(&p.source) || !p.source.SameHead(bytes.NewReader(head)) {
 			return nil
 		}
 		return head
