@@ -72,7 +72,7 @@ type Intervals struct {
 	Distributions map[string]*histogram.OverTime
 
 	axis       axis
-	operations []string // those that are counted, sorted
+	operations []string // the counted operations, sorted
 	fresh      bool     // the line that completed the last row is not counted yet
 }
 
@@ -95,7 +95,7 @@ func (v *Intervals) Total(operation string) []float64 {
 // Of returns the columns of a measure, in the order in which they were first seen.
 func (v *Intervals) Of(m *measure.Measure) []Column { return ColumnsOf(v.Keys(), m) }
 
-// ColumnsOf returns those of some columns that are of a measure.
+// ColumnsOf returns the columns of a measure.
 func ColumnsOf(all []Column, m *measure.Measure) []Column {
 	var columns []Column
 	for _, c := range all {
@@ -106,10 +106,10 @@ func ColumnsOf(all []Column, m *measure.Measure) []Column {
 	return columns
 }
 
-// blockRows is how many reports Intervals with Full hold.
+// blockRows is the maximum number of rows of Intervals with Full.
 const blockRows = 1024
 
-// add appends an interval; other reports change nothing. A nil v takes none.
+// add appends an interval; it ignores other reports. v may be nil.
 func (v *Intervals) add(r *tool.Report, s *state) {
 	if v != nil && r.Kind == tool.Start && r.Phase == tool.Warmup && !v.axis.placed {
 		v.QuietWarmup = true
@@ -191,15 +191,15 @@ func (v *Intervals) setCounters(s *state) {
 	v.Replace(Column{Kind: LinesTotal, Operation: "malformed"}, float64(s.lines.Malformed))
 }
 
-// axis appends the interval reports of one output to each other. Each run in
-// it resets the tool's clock.
+// axis places the interval reports of one output on one time axis. Each run in the output resets
+// the tool's clock.
 type axis struct {
 	placed       bool // any report
 	part         int
 	last, offset float64
 }
 
-// offsetOf returns where the clock of the report's run is 0.
+// offsetOf returns the position on the axis at which the clock of the report's run is 0.
 func (a *axis) offsetOf(r *tool.Report) float64 {
 	if a.placed && r.Run != a.part {
 		return a.last
@@ -207,8 +207,8 @@ func (a *axis) offsetOf(r *tool.Report) float64 {
 	return a.offset
 }
 
-// place is where a report's interval ends on the axis; false if that is unknown
-// or lies before the previous report.
+// place returns where a report's interval ends on the axis; false if unknown or before the previous
+// report.
 func (a *axis) place(r *tool.Report) (float64, bool) {
 	a.offset = a.offsetOf(r)
 	at := 0.0
@@ -221,7 +221,7 @@ func (a *axis) place(r *tool.Report) (float64, bool) {
 		return 0, false
 	}
 	if a.placed && at == a.last && r.IntervalSeconds.Known {
-		at += r.IntervalSeconds.Value // printed in whole seconds, as YCSB's last line is
+		at += r.IntervalSeconds.Value // printed in whole seconds, as in YCSB's last line
 	}
 	if !(at >= a.last) || math.IsInf(at, 0) {
 		return 0, false

@@ -28,18 +28,17 @@ import (
 // Latencies are files into which a tool writes the latency of each operation.
 type Latencies struct {
 	Tool     *tool.Tool
-	Patterns []string // those of the tool's description
+	Patterns []string // from the tool's description
 	PID      int
-	// Since is when the tool was started: files that were last written before are another
-	// run's.
+	// Since is when the tool was started. Files last written before belong to another run.
 	Since time.Time
 }
 
-// ErrNoLatencies is returned by Keep if there are no such files.
+// ErrNoLatencies is returned by Keep without such files.
 var ErrNoLatencies = errors.New("no file of this run")
 
-// Keep reads the files, once the tool has ended, and keeps their histograms in the run
-// directory, in the place of the files: those have a line for each operation.
+// Keep reads the files after the tool's end and keeps their histograms in the run directory instead
+// of the files, which have a line for each operation.
 func (l *Latencies) Keep(ctx context.Context, dir rundir.Directory) error {
 	paths, err := l.paths()
 	if err != nil {
@@ -73,7 +72,7 @@ func (l *Latencies) paths() ([]string, error) {
 		}
 		paths = append(paths, found...)
 	}
-	// Some file systems keep the time of a change in whole seconds.
+	// Some file systems store modification times in whole seconds.
 	since := l.Since.Truncate(time.Second)
 	paths = slices.DeleteFunc(paths, func(path string) bool {
 		info, err := os.Stat(path)
@@ -92,7 +91,7 @@ func (d *distributions) read(ctx context.Context, path string, t *tool.Tool) err
 	}
 	defer file.Close()
 	parser := t.NewParser(tool.Description{})
-	shift := 0.0 // of the file's axis
+	shift := 0.0 // on the file's axis
 	take := func(r *tool.Report) {
 		switch r.Kind {
 		case tool.Start:
@@ -113,7 +112,7 @@ func (d *distributions) read(ctx context.Context, path string, t *tool.Tool) err
 	return nil
 }
 
-// eachLine calls visit with the lines that r holds.
+// eachLine calls visit with each line of r.
 func eachLine(ctx context.Context, r io.Reader, visit func([]byte)) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, follow.DefaultMaxLine)
@@ -126,13 +125,14 @@ func eachLine(ctx context.Context, r io.Reader, visit func([]byte)) error {
 	return lines.Err()
 }
 
-// maxParts bounds the parts of a run: with more, each two become one.
+// maxParts bounds the parts of a run: beyond it, pairs of parts are merged.
 const maxParts = 600
 
-// distributions are the histograms of a run's operations, of parts of its time and whole.
+// distributions are the histograms of a run's operations, for the whole run and for parts of its
+// time.
 type distributions struct {
 	began  time.Time
-	end    float64 // seconds since it began
+	end    float64 // seconds since the begin
 	length float64 // of a part
 	parts  map[string][]*histogram.Histogram
 	whole  map[string]*histogram.Histogram
@@ -160,7 +160,7 @@ func (d *distributions) add(r *tool.Report, shift float64) {
 	d.parts[r.Operation] = parts
 }
 
-// halve joins each two parts.
+// halve merges pairs of parts.
 func (d *distributions) halve() {
 	d.length *= 2
 	for operation, parts := range d.parts {
@@ -172,10 +172,10 @@ func (d *distributions) halve() {
 	}
 }
 
-// write writes an HdrHistogram log. What is in no part, such as the rest of the last second, is
-// in a line of its own.
+// write writes an HdrHistogram log. Operations outside all parts, such as in the rest of the last
+// second, get their own line.
 func (d *distributions) write(w io.Writer) error {
-	// With this first line the unit is the microsecond, as in YCSB's logs.
+	// This first line makes the unit the microsecond, as in YCSB's logs.
 	_, err := fmt.Fprintf(w, "#[Logging for: %s]\n#[Histogram log format version 1.3]\n#[StartTime: %.3f (seconds since epoch)]\n", tool.Transaction, float64(d.began.UnixMilli())/1e3)
 	if err != nil {
 		return err
@@ -189,8 +189,7 @@ func (d *distributions) write(w io.Writer) error {
 			*last, rest = histogram.Merge(*last, rest), nil
 		}
 		for i, h := range parts {
-			// Times count from the first line, and a second without a transaction is one with
-			// a rate of 0.
+			// Times count from the first line, and a second without a transaction has a rate of 0.
 			if i > 0 && h.Count() == 0 && operation != tool.Transaction {
 				continue
 			}
@@ -207,7 +206,7 @@ func (d *distributions) write(w io.Writer) error {
 	return nil
 }
 
-// without returns the values of h that are in none of the parts.
+// without returns the values of h that none of the parts has.
 func without(h *histogram.Histogram, parts []*histogram.Histogram) *histogram.Histogram {
 	counted := map[[2]float64]uint64{}
 	for _, b := range histogram.Merge(parts...).Buckets() {
@@ -247,8 +246,8 @@ func writeHistogram(w io.Writer, operation string, from, length float64, h *hist
 	return err
 }
 
-// ReadLatencies adds the latencies that Keep has kept to what the output shows; nothing if
-// there are none. It is called once, when the tool has ended, and before Close.
+// ReadLatencies adds the latencies stored by Keep, if any, to the state from the output. It is
+// called once, after the tool's end and before Close.
 func (f *Feed) ReadLatencies(ctx context.Context, dir rundir.Directory) error {
 	file, err := rundir.Open(dir.Path(rundir.LatenciesFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -279,14 +278,14 @@ func (f *Feed) ReadLatencies(ctx context.Context, dir rundir.Directory) error {
 	return nil
 }
 
-// keptIntervals are those in which the latencies were kept, and how many transactions they are of.
+// keptIntervals are the intervals of the kept latencies, and the number of transactions in them.
 type keptIntervals struct {
 	intervals    []*tool.Report
 	transactions series.Optional[uint64]
 }
 
-// addKept takes the intervals of the latencies for those of an output that has none, unless
-// they are of a sample of its transactions. mu is held.
+// addKept uses the intervals of the latencies if the output has none, unless the latencies are a
+// sample of the transactions. mu is held.
 func (f *Feed) addKept() {
 	s := f.state
 	if s.interval != nil || s.summary == nil || s.summary.Report().Count(tool.Transaction) != f.kept.transactions {

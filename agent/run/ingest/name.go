@@ -6,12 +6,11 @@ import (
 	"time"
 )
 
-// nameTime is a date and a time of day as programs put them into the names of
-// files: 20261121T140300Z, 2026-11-21_14-03-00, 20261121-1403, 2026-11-21T14:03.
+// nameTime matches a date and time of day in the forms that programs use in file names:
+// 20261121T140300Z, 2026-11-21_14-03-00, 20261121-1403, 2026-11-21T14:03.
 var nameTime = regexp.MustCompile(`(?:^|\D)(20\d\d)-?(\d\d)-?(\d\d)[T_ .-]?(\d\d)[:h_.-]?(\d\d)(?:[:m_.-]?(\d\d))?(Z?)(?:\D|$)`)
 
-// namedTime returns the time in the name of a file, local if it has no zone; zero
-// if there is none.
+// namedTime returns the time in the name of a file, local without a zone; zero if there is no time.
 func namedTime(path string) time.Time {
 	m := nameTime.FindStringSubmatch(filepath.Base(path))
 	if m == nil {

@@ -11,13 +11,12 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// Log is the output of a tool in one file or, of a tool that reports on standard
-// error too, in two.
+// Log is the output of a tool, in one file or, for a tool that also reports on standard error, in
+// two.
 type Log struct {
 	Path string
 	Tool *tool.Tool
-	// Stderr is the file with what the tool printed on standard error; empty: Path
-	// has everything.
+	// Stderr is the file with standard error; empty: Path has everything.
 	Stderr string
 	// Latencies are the files into which the threads of the tool wrote the latency of each
 	// transaction of the run.
@@ -28,13 +27,13 @@ type Log struct {
 	began time.Time // according to Latencies; zero: unknown
 }
 
-// Pair joins the logs that are of one run: two streams that are called alike, such as a.out and
-// a.err. Of a tool that reports on standard error, one file can have the summary and another
-// one everything else; they also belong together if they count the same operations. The logs that the
-// threads of a tool wrote belong to the summary in their folder that counts their transactions;
-// without one they are a run whose threads count as generators.
+// Pair joins the logs of one run. Two streams with matching names, such as a.out and a.err, are one
+// run. If a tool reports on standard error, one file can have the summary and another everything
+// else; they also belong together if they count the same operations. The logs of a tool's threads
+// belong to the summary in their folder with the same number of transactions; without one they are
+// a run whose threads count as generators.
 func Pair(ctx context.Context, logs []Log) ([]Log, error) {
-	heads := make([]*Snapshot, len(logs)) // of one run each; nil: neither stream
+	heads := make([]*Snapshot, len(logs)) // nil: the log is not exactly one run, and neither stream
 	began := make([]time.Time, len(logs))
 	named := namedPairs(logs)
 	for i, l := range logs {
@@ -50,7 +49,7 @@ func Pair(ctx context.Context, logs []Log) ([]Log, error) {
 			heads[i], began[i] = &snap, parts[0].Began
 		}
 	}
-	joined := make([]bool, len(logs)) // with another one, whose run has it
+	joined := make([]bool, len(logs)) // to another log, which has its run
 	pairThreads(logs, heads, began, joined)
 	pairStreams(logs, heads, joined)
 	var left []Log
@@ -62,7 +61,7 @@ func Pair(ctx context.Context, logs []Log) ([]Log, error) {
 	return left, nil
 }
 
-// namedPairs reports which logs are called as the two streams of one run.
+// namedPairs reports which logs are named like the two streams of one run.
 func namedPairs(logs []Log) []bool {
 	at := make(map[string]int, len(logs))
 	for i, l := range logs {
@@ -77,10 +76,10 @@ func namedPairs(logs []Log) []bool {
 	return named
 }
 
-// streamKey is a way in which a summary finds the log with the rest of its output.
+// streamKey is a way to find the rest of the output for a summary.
 type streamKey struct {
 	tool  *tool.Tool
-	name  string // as the summary's file is called, or its folder
+	name  string // the name of the summary's file or folder
 	total float64
 }
 
@@ -126,11 +125,11 @@ type threadLogs struct {
 	total   float64 // transactions
 	began   time.Time
 	sampled bool
-	unknown bool // a file has no run or several, or no latencies
+	unknown bool // a file has no latencies, or not exactly one run
 }
 
-// runsIn are what a folder has of one tool whose threads write logs: by the number of
-// transactions the sets of these logs and the summaries. All are below 0.
+// runsIn are one folder's logs of a tool whose threads write logs: sets of thread logs and
+// summaries, by their number of transactions. All of them are also at allTotals.
 type runsIn struct {
 	sets      map[float64][]*threadLogs
 	summaries map[float64][]int
@@ -210,8 +209,8 @@ func pairThreads(logs []Log, heads []*Snapshot, began []time.Time, joined []bool
 	}
 }
 
-// summaryOf returns the summary of the process that wrote the logs, -1 if there is none or it
-// can't be decided which it is. A sample has no number of transactions to find it by.
+// summaryOf returns the summary of the process that wrote the logs; -1 if missing or ambiguous. A
+// sample does not have the number of transactions, so it matches any summary.
 func (r *runsIn) summaryOf(set *threadLogs) int {
 	total := set.total
 	if set.sampled {
@@ -223,8 +222,8 @@ func (r *runsIn) summaryOf(set *threadLogs) int {
 	return r.summaries[total][0]
 }
 
-// threadRun returns what a log's name has in common with the other threads' logs of its run,
-// empty if no thread wrote it.
+// threadRun returns what the names of all thread logs of a run share; empty if the log is not a
+// thread's.
 func threadRun(l *Log) string {
 	if l.Tool.ThreadLog == nil {
 		return ""
@@ -235,19 +234,19 @@ func threadRun(l *Log) string {
 	}
 	defer file.Close()
 	head := make([]byte, 512)
-	n, _ := io.ReadFull(file, head) // a shorter file is whole
+	n, _ := io.ReadFull(file, head) // a shorter file is read whole
 	return l.Tool.ThreadLog(filepath.Base(l.Path), head[:n])
 }
 
 func hasSummary(s *Snapshot) bool { return s.Summary != nil && !s.Summary.FromIntervals }
 
-// summaryName returns the path that the file with the summary has beside one with the rest:
-// stdout for stderr, a.out for a.err.
+// summaryName returns where the summary would be for a file with the rest of the output: stdout for
+// stderr, a.out for a.err.
 func summaryName(path string) string {
 	return filepath.Join(filepath.Dir(path), strings.ReplaceAll(filepath.Base(path), "err", "out"))
 }
 
-// only returns the only one of logs that is not joined yet, or -1.
+// only returns the only log that is not joined yet, or -1.
 func only(logs []int, joined []bool) int {
 	found := -1
 	for _, i := range logs {
@@ -262,7 +261,7 @@ func only(logs []int, joined []bool) int {
 	return found
 }
 
-// join returns the run whose streams are two files.
+// join returns the run that consists of two files, one per stream.
 func (l *Log) join(ctx context.Context, size int64) (*Part, error) {
 	p := &Part{End: size, Feed: NewFeed(l.Tool, new(rundir.Meta))}
 	over := make(chan struct{})

@@ -11,14 +11,14 @@ import (
 )
 
 // PathLabels reads labels from the paths of logs, such as
-// {engine}/{buffer_pool}/threads-{threads}.log. A part of it matches a whole part of the
-// path, counted from the end, and * matches anything in one.
+// {engine}/{buffer_pool}/threads-{threads}.log. Each element of the pattern matches one whole
+// element of the path, counted from the end; * matches anything within an element.
 type PathLabels struct {
 	text  string
 	parts []*regexp.Regexp
 }
 
-// facts that a path may name, besides labels; see [GeneratorsOf] for generators.
+// Facts that a path may have besides labels; see [GeneratorsOf] for generators.
 const workloadFact, threadsFact, generatorFact = "workload", "threads", "generator"
 
 var pathPlaceholder = regexp.MustCompile(`\{([^{}]*)\}|\*`)
@@ -66,8 +66,8 @@ func ParsePathLabels(text string) (*PathLabels, error) {
 // String returns the pattern.
 func (p *PathLabels) String() string { return p.text }
 
-// Match returns the labels of a path, and {workload}, {threads} and {generator} by these names; false if
-// the path does not match.
+// Match returns the labels of a path, plus {workload}, {threads} and {generator} under these names;
+// false if the path does not match.
 func (p *PathLabels) Match(path string) (map[string]string, bool) {
 	parts := strings.Split(filepath.ToSlash(filepath.Clean(path)), "/")
 	if len(parts) < len(p.parts) {
@@ -88,8 +88,8 @@ func (p *PathLabels) Match(path string) (map[string]string, bool) {
 	return labels, true
 }
 
-// withoutGenerator returns a path without what {generator} stands for in it; false if the
-// pattern has none or the path does not match.
+// withoutGenerator returns a path without the part that {generator} matches; false if the pattern
+// has no {generator} or the path does not match.
 func (p *PathLabels) withoutGenerator(path string) (string, bool) {
 	if _, ok := p.Match(path); !ok {
 		return "", false

@@ -15,10 +15,9 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// Read reads what is known of a run from its directory, with the same parser that
-// reads it live. With a nil t that is only what is in run.json. The error matches
-// fs.ErrNotExist if there is no such run; after any other error about the output
-// the Snapshot has what could be read.
+// Read reads a run from its directory with the parser of live runs. If t is nil, it reads only
+// run.json. The error matches fs.ErrNotExist if there is no such run; after any other error about
+// the output, the Snapshot has what could be read.
 func Read(ctx context.Context, dir rundir.Directory, t *tool.Tool) (Snapshot, error) {
 	meta, err := dir.Load()
 	if err != nil {
@@ -48,7 +47,7 @@ func (f *Feed) ReadAll(ctx context.Context, dir rundir.Directory) error {
 	return errors.Join(err, f.ReadLatencies(ctx, dir))
 }
 
-// readSection parses what r holds, to its end or until done returns an error.
+// readSection parses r to its end, or until done returns an error.
 func (f *Feed) readSection(done func() error, r *io.SectionReader) error {
 	lines := bufio.NewReaderSize(r, int(min(r.Size()+1, follow.DefaultMaxLine)))
 	for n := 0; ; n++ {

@@ -12,33 +12,32 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// Snapshot is the state of a run at one instant. It shares nothing with
-// the run and can be kept.
+// Snapshot is the state of a run at one instant. It shares no data with the run and can be kept.
 type Snapshot struct {
 	Meta  rundir.Meta
 	Phase Phase
 
-	// Threads as the tool reports them, else as asked for.
+	// Threads as reported by the tool, else as configured.
 	Threads series.Optional[int]
-	// Interval is the last report while it is current: nil before the first, after
-	// the tool's end and when the tool stalls.
+	// Interval is the last report while it is current: nil before the first, after the tool's end
+	// and while the tool stalls.
 	Interval *tool.Report
 	// LastReport is when the newest interval was read; zero before the first.
 	LastReport time.Time
-	// IntervalSeconds is the distance of reports: as asked for, else as seen.
+	// IntervalSeconds is the time between reports: as configured, else as observed.
 	IntervalSeconds series.Optional[float64]
 
 	// Totals count operations since the start, by name.
 	Totals     map[string]float64
-	Errors     float64 // 0 also if the tool counts none: see ErrorTotal
+	Errors     float64 // also 0 if the tool does not count errors: see ErrorTotal
 	Reconnects float64
-	// FailedShare is the share of the transactions that failed, each attempt
-	// counted; unknown before the first.
+	// FailedShare is the share of failed transactions, counting each attempt; unknown before the
+	// first.
 	FailedShare series.Optional[float64]
 	Lines       Lines
 
-	// Messages are the first error messages, LastMessage the newest of MessageCount: that of
-	// standard error, if it has any. Which stream was written last is not known afterwards.
+	// Messages are the first error messages. LastMessage is the newest of MessageCount; standard
+	// error has precedence, because which stream was written last is not known afterwards.
 	Messages     []string
 	LastMessage  string
 	MessageCount uint64
@@ -46,24 +45,22 @@ type Snapshot struct {
 	// Summary is nil until the tool has ended, and if it reported nothing.
 	Summary *Summary
 
-	// Generators are those of a group, in their order.
+	// Generators of a group, in their order.
 	Generators []Generator
 
-	// ClockAhead is by how much the wall clock is ahead of the run's times, because
-	// it was set since the run began.
+	// ClockAhead is how far the wall clock is ahead of the run's times because it was set during
+	// the run.
 	ClockAhead time.Duration
 
-	// CatchingUp: output that was written before this process looked for it is
-	// still being read. Counters are lower than an earlier process may have shown.
+	// CatchingUp: output from before this process looked is still being read. Counters are lower
+	// than an earlier process may have shown.
 	CatchingUp bool
 
-	// Faults counts failures to record something about this run, such as a
-	// full disk.
+	// Faults counts failures to record data of this run, such as a full disk.
 	Faults uint64
 }
 
-// Current returns what the run comes to: the tool's summary or, before there is
-// one, its last interval. It returns nil if neither is known.
+// Current returns the tool's summary or, before the summary, its last interval; nil without either.
 func (s *Snapshot) Current() *tool.Report {
 	if m := s.Summary; m != nil {
 		return m.Report()
@@ -83,7 +80,7 @@ func (s *Snapshot) ElapsedSeconds(now time.Time) float64 {
 	return max(0, end.Sub(s.Meta.StartedAt).Seconds())
 }
 
-// snapshot of s for a run with these facts.
+// snapshot returns the state for a run with the given metadata.
 func (s *state) snapshot(meta rundir.Meta, now time.Time) Snapshot {
 	snap := Snapshot{
 		Meta:         meta,
@@ -149,10 +146,9 @@ func (s *state) phaseOf(meta *rundir.Meta) Phase {
 	}
 }
 
-// Complaint is what the tool printed first when something went wrong: its first
-// two messages, since the first often names only the call that failed
-// ("mysql_stmt_prepare() failed", sysbench 1.0) and the second the cause. It is
-// empty without messages.
+// Complaint is the first sign of trouble in the tool's output: its first two messages, since the
+// first often names only the failed call ("mysql_stmt_prepare() failed", sysbench 1.0) and the
+// second the cause. It is empty without messages.
 func (s *Snapshot) Complaint() string { return complaint(s.Messages) }
 
 func complaint(messages []string) string {
@@ -160,8 +156,8 @@ func complaint(messages []string) string {
 	return strings.Join(first[:min(2, len(first))], "; ")
 }
 
-// ErrorTotal returns the errors since the start. It is unknown before the first report, and
-// if the tool counts none.
+// ErrorTotal returns the errors since the start; unknown before the first report and if the tool
+// does not count errors.
 func (s *Snapshot) ErrorTotal() series.Optional[float64] {
 	switch {
 	case s.Summary != nil:

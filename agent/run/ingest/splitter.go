@@ -18,42 +18,40 @@ import (
 
 // Part is one run in a log that may hold many, one after the other.
 type Part struct {
-	// Offset and End are bytes in the log. End is set when the part has ended.
+	// Offset and End are positions in the log. End is set after the part has ended.
 	Offset, End int64
-	// Feed has what the part's reports add up to.
+	// Feed has the state from the part's reports.
 	Feed *Feed
 	// Seconds is the latest time on the tool's own clock.
 	Seconds float64
-	// Began is when the run began according to its reports or to times in the log's
-	// own lines, such as YCSB's status lines; zero if they have none. A time without a
-	// zone is local.
+	// Began is when the run began according to its reports or to times in the log's lines, such as
+	// YCSB's status lines; zero without either. A time without a zone is local.
 	Began time.Time
 
-	timed bool    // Began comes from a report or an interval's line
-	ends  []int64 // of the lines up to the one that completed the last report
+	timed bool    // Began comes from a report or from an interval's line
+	ends  []int64 // of the lines up to the end of the last report
 
 	members []rundir.Member // the generators whose logs were joined
 }
 
-// Snapshot is what the part shows of its run, as of an ended one.
+// Snapshot is the state of the part as an ended run.
 func (p *Part) Snapshot() Snapshot {
 	at := time.Unix(0, 0)
 	return p.Feed.Snapshot(rundir.Meta{EndedAt: &at, ClosedAt: &at}, at)
 }
 
-// Splitter finds the runs in a log, line by line. A log is followed, caught up
-// with after a restart and imported by this one type, so a run has the same bytes
-// each time.
+// Splitter finds the runs in a log, line by line. This one type follows a log, catches up after a
+// restart and imports, so a run always has the same bytes.
 //
-// A part begins after the line that completed the previous report, of whatever
-// part, and ends with the line that completes its final summary or, without one,
-// its last report. Some parsers hold the summary back until they see what comes
-// next; the lines of the next run that were read by then are found by parsing the
-// part again without them: they are not its own if it shows the same.
+// A part begins after the line that completed the previous report of any part, and ends with the
+// line that completes its final summary or, without one, its last report. Some parsers hold the
+// summary back until they see the next line, and may thus have read lines of the next run. The
+// splitter finds those lines by parsing the part again without them: if the result is the same,
+// they belong to the next run.
 type Splitter struct {
-	// OnBegin is called with a new part and its first report, before the part's
-	// Feed gets the report. OnEnd is called when the part's End is known, with
-	// the time of the line that showed it. Either may be nil.
+	// OnBegin is called with a new part and its first report, before the part's Feed gets the
+	// report. OnEnd is called when the part's End is known, with the time of the line that revealed
+	// it. Either may be nil.
 	OnBegin func(p *Part, first *tool.Report, at time.Time, fresh bool)
 	OnEnd   func(p *Part, at time.Time)
 
@@ -65,30 +63,30 @@ type Splitter struct {
 
 	part     *Part // nil between two parts
 	run      int   // the parser's number of the newest part
-	complete bool  // the part's final summary has come with this line
-	boundary int64 // where the part ends or the next one begins, as far as is known
+	complete bool  // this line completed the part's final summary
+	boundary int64 // where the part ends or the next one begins, as far as known
 	lines    Lines // since boundary
 
 	begin, end int64     // of the line that is being parsed
 	recent     []lineEnd // the newest lines
-	reported   bool      // the line has completed a report of the part
+	reported   bool      // the line completed a report of the part
 	at         time.Time
 	fresh      bool
 	stamp      time.Time // in the line
-	header     time.Time // the first one since boundary
+	header     time.Time // the first stamp since boundary
 	emit       func(*tool.Report)
 }
 
 // lineEnd is where a line ends and what the parser made of it.
 type lineEnd struct {
 	at    int64
-	lines Lines // one line, or none while it is being parsed
+	lines Lines // counts one line, or none while it is being parsed
 }
 
-// NewSplitter returns a Splitter for the lines of t's log, of which content has
-// the bytes, from offset on. Parts that begin before first are not passed to
-// OnBegin and OnEnd: a parser needs the lines before a run to understand its
-// first ones the same way each time. After ctx is done no end is passed to OnEnd.
+// NewSplitter returns a Splitter for the lines of t's log from offset on; content reads the same
+// log. Parts that begin before first are not passed to OnBegin and OnEnd: a parser needs the lines
+// before a run to read its first ones the same way each time. After ctx is done, OnEnd is not
+// called.
 func NewSplitter(ctx context.Context, t *tool.Tool, content io.ReaderAt, offset, first int64) *Splitter {
 	s := &Splitter{done: ctx.Err, tool: t, content: content, first: first, parser: t.NewParser(tool.Description{}), boundary: offset, begin: offset, end: offset}
 	s.recent = append(s.recent, lineEnd{at: offset})
@@ -96,7 +94,7 @@ func NewSplitter(ctx context.Context, t *tool.Tool, content io.ReaderAt, offset,
 	return s
 }
 
-// Boundary is where the next part begins, as far as is known.
+// Boundary is where the next part begins, as far as known.
 func (s *Splitter) Boundary() int64 {
 	if s.part != nil {
 		return s.part.Offset
@@ -110,8 +108,7 @@ func (s *Splitter) Flushes() bool {
 	return ok
 }
 
-// Line parses the next line, which was written at the instant at or, if it is
-// not fresh, before it.
+// Line parses the next line, written at the instant at or, if it is not fresh, before it.
 func (s *Splitter) Line(l follow.Line, at time.Time, fresh bool) {
 	s.advance(l)
 	s.at, s.fresh, s.reported = at, fresh, false
@@ -125,15 +122,14 @@ func (s *Splitter) Line(l follow.Line, at time.Time, fresh bool) {
 	s.settle()
 }
 
-// heldBack is how many lines before the one that completes a report may belong
-// to the next run.
+// heldBack is how many lines before the line that completes a report may belong to the next run.
 const heldBack = 24
 
-// maxLead is how many bytes before its first report a part may have.
+// maxLead is how many bytes a part may have before its first report.
 const maxLead = 1 << 20
 
 func (s *Splitter) advance(l follow.Line) {
-	if last := &s.recent[len(s.recent)-1]; last.at != l.Offset { // the previous line was too long to be read whole
+	if last := &s.recent[len(s.recent)-1]; last.at != l.Offset { // the previous line was too long to read
 		if s.boundary == last.at {
 			s.boundary = l.Offset
 		}
@@ -152,8 +148,7 @@ func (s *Splitter) advance(l follow.Line) {
 	}
 }
 
-// Flush has the parser report what it holds back, when no line has come for
-// FlushAfter.
+// Flush makes the parser emit what it holds back, when no line has come for FlushAfter.
 func (s *Splitter) Flush(at time.Time) {
 	if p, ok := s.parser.(tool.Flusher); ok {
 		s.at, s.reported, s.stamp = at, false, time.Time{}
@@ -162,8 +157,8 @@ func (s *Splitter) Flush(at time.Time) {
 	}
 }
 
-// Close ends the current part: no more lines will come, or none of this run.
-// The next line begins another one.
+// Close ends the current part: the log, or the current run, is complete. The next line begins
+// another part.
 func (s *Splitter) Close(at time.Time) {
 	s.at, s.reported, s.stamp = at, false, time.Time{}
 	s.parser.Close(s.emit)
@@ -172,11 +167,11 @@ func (s *Splitter) Close(at time.Time) {
 	s.parser, s.run = s.tool.NewParser(tool.Description{}), 0
 }
 
-// report takes a report of the line that is being parsed.
+// report accepts a report from the line being parsed.
 func (s *Splitter) report(r *tool.Report) {
 	if r.Run != s.run {
 		last := Lines{}
-		if s.reported { // reports held back until this line, with which the next run begins
+		if s.reported { // reports that were held back until this line, the first of the next run
 			s.boundary = s.begin
 			last, s.lines = s.lines, Lines{}
 		}
@@ -193,7 +188,7 @@ func (s *Splitter) report(r *tool.Report) {
 	first := !s.reported
 	s.reported = true
 	if p == nil {
-		return // after the final summary: of no run
+		return // after the final summary: belongs to no run
 	}
 	if first {
 		p.ends = p.ends[:0]
@@ -215,8 +210,8 @@ func (s *Splitter) report(r *tool.Report) {
 	s.complete = s.complete || r.Kind == tool.Summary && !r.Checkpoint
 }
 
-// settle moves the boundary after the line, if that has completed a report, and
-// ends a part that is complete.
+// settle moves the boundary after the line if the line completed a report, and ends a part that is
+// complete.
 func (s *Splitter) settle() {
 	if !s.reported {
 		return
@@ -232,9 +227,9 @@ func (s *Splitter) settle() {
 	s.count()
 }
 
-// endPart ends the current part at the boundary or, if it shows the same
-// without its last lines, before these. The last lines up to the boundary are not
-// counted yet: those that move to the next part must not be seen in this one.
+// endPart ends the current part at the boundary or, if the result is the same without its last
+// lines, before them. The last lines up to the boundary are not counted yet: lines that move to the
+// next part must not be counted in this one.
 func (s *Splitter) endPart(last Lines) {
 	p := s.part
 	if p == nil {
@@ -255,7 +250,7 @@ func (s *Splitter) endPart(last Lines) {
 	}
 }
 
-// count adds the lines up to the boundary to those of the part.
+// count adds the lines up to the boundary to the part's lines.
 func (s *Splitter) count() {
 	if s.part != nil {
 		s.part.Feed.setLines(s.part.Feed.lines().plus(s.lines))
@@ -263,8 +258,7 @@ func (s *Splitter) count() {
 	s.lines = Lines{}
 }
 
-// shortest returns the earliest end, at most most, at which p still shows the
-// same.
+// shortest returns the earliest end, at most most, with which p has the same result.
 func (s *Splitter) shortest(p *Part, most int64) int64 {
 	want := p.Snapshot()
 	end, found := most, false
@@ -286,7 +280,7 @@ func (s *Splitter) shortest(p *Part, most int64) int64 {
 	return end
 }
 
-// shows reports whether the bytes of the log from offset to end show want.
+// shows reports whether the bytes of the log from offset to end result in want.
 func (s *Splitter) shows(want *Snapshot, offset, end int64) bool {
 	alone := Part{Feed: NewFeed(s.tool, &rundir.Meta{})}
 	if alone.Feed.readSection(s.done, io.NewSectionReader(s.content, offset, end-offset)) != nil {
@@ -297,7 +291,7 @@ func (s *Splitter) shows(want *Snapshot, offset, end int64) bool {
 	return sameContent(want, &got)
 }
 
-// sameContent reports whether two outputs of ended runs show the same.
+// sameContent reports whether the outputs of two ended runs have the same result.
 func sameContent(a, b *Snapshot) bool {
 	return a.Meta.ToolVersion == b.Meta.ToolVersion && a.Meta.Workload == b.Meta.Workload && a.Threads == b.Threads &&
 		maps.Equal(a.Totals, b.Totals) && a.Errors == b.Errors && a.Reconnects == b.Reconnects &&
@@ -315,8 +309,8 @@ func sameSummary(a, b *Summary) bool {
 		})
 }
 
-// SplitLog reads a log from offset to its end and returns the runs in it. The last
-// one extends to the end of the log unless it would then show something else.
+// SplitLog reads a log from offset to its end and returns its runs. The last run extends to the end
+// of the log unless that changes its result.
 func SplitLog(ctx context.Context, log *io.SectionReader, t *tool.Tool, offset int64) ([]*Part, error) {
 	r := follow.NewScanner(log, offset, log.Size())
 	var parts []*Part
@@ -344,7 +338,7 @@ func SplitLog(ctx context.Context, log *io.SectionReader, t *tool.Tool, offset i
 	return parts, ctx.Err()
 }
 
-// splitFile is SplitLog of a whole file.
+// splitFile splits a whole file.
 func splitFile(ctx context.Context, path string, t *tool.Tool) ([]*Part, error) {
 	file, info, err := openLog(path)
 	if err != nil {
@@ -362,7 +356,7 @@ func openLog(path string) (*os.File, fs.FileInfo, error) {
 	}
 	info, err := file.Stat()
 	var head [4]byte
-	if n, _ := file.ReadAt(head[:], 0); err == nil && follow.IsUTF16(head[:n]) { // an error is an end
+	if n, _ := file.ReadAt(head[:], 0); err == nil && follow.IsUTF16(head[:n]) { // an error counts as the end
 		err = follow.ErrUTF16
 	}
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package ingest turns the output of a benchmark tool into what is known of the
-// run: counters, the newest interval, the summary and the columns of all
-// intervals. Live, after a restart and on import the same code reads the bytes.
+// Package ingest turns the output of a benchmark tool into the state of its run: counters, the
+// newest interval, the summary and the columns of all intervals. The same code reads the bytes
+// live, after a restart and on import.
 package ingest
 
 import (
@@ -19,10 +19,10 @@ import (
 type Phase string
 
 const (
-	Starting  Phase = "starting" // no report yet
+	Starting  Phase = "starting" // before the first report
 	Warmup    Phase = "warmup"
 	Measuring Phase = "measure"
-	Draining  Phase = "draining" // the tool has ended, replicas catch up
+	Draining  Phase = "draining" // the tool has ended, replicas are catching up
 	Over      Phase = "over"
 )
 
@@ -30,13 +30,13 @@ const (
 	keptErrors = 20 // messages of a stream
 )
 
-// StaleAfter is how long a report is current if no other one follows.
+// StaleAfter is how long a report is current if none follows.
 func StaleAfter(intervalSeconds float64) time.Duration {
 	return time.Duration((3*max(1, intervalSeconds) + 1) * float64(time.Second))
 }
 
-// state is what the reports of one run add up to. It depends on the reports
-// alone, not on when they are read, so a restart arrives at the same totals.
+// state accumulates the reports of one run. It depends only on the reports, not on when they are
+// read, so a restart arrives at the same totals.
 type state struct {
 	version, workload string
 	targetRate        int
@@ -50,26 +50,26 @@ type state struct {
 	errors, reconnects counter
 
 	summary *Summary
-	// histograms are those of the whole run or, with checkpoints, of its parts.
+	// histograms of the whole run or, with checkpoints, of its parts.
 	histograms []Distribution
 	lines      Lines
 
-	// stream is that of the line being parsed. Messages and failures are kept by
-	// stream, since in which order two streams are read is a matter of chance.
+	// stream of the line being parsed. Messages and failures are kept by stream, because the order
+	// in which two streams are read is random.
 	stream       tool.Stream
 	messages     [2][]string
 	failure      [2]string // why the run failed according to the tool's output
 	lastMessages [2]string
 	messageCount uint64
-	complete     bool // the last summary has come
-	// countsFailures is set if the tool's transactions include failed ones.
+	complete     bool // the last summary is complete
+	// countsFailures: the tool's transactions include failed ones.
 	countsFailures bool
 	starts         int
 }
 
-// counter is a count since the start. The intervals are rate times length where
-// the tool prints no count; the summaries set that right. Which of them is read
-// first does not matter, since they may come from different streams.
+// counter is a count since the start. intervals adds up rate times length where the tool does not
+// print counts; summaries corrects that. The order does not matter, since the two may come from
+// different streams.
 type counter struct{ intervals, summaries float64 }
 
 // value never falls.
@@ -100,9 +100,8 @@ func (l Lines) minus(n Lines) Lines {
 	return Lines{l.Reported - n.Reported, l.Ignored - n.Ignored, l.Malformed - n.Malformed}
 }
 
-// Summary is a run's own totals: the tool's summary as printed or, of a run
-// with several (checkpoints), their sum. Percentiles can't be summed: of
-// several they are left out.
+// Summary has the run's totals: the tool's summary as printed or, with several (checkpoints), their
+// sum. It has no percentiles if there are several, since percentiles can't be added.
 type Summary struct {
 	ElapsedSeconds series.Optional[float64]
 	Threads        series.Optional[int]
@@ -110,19 +109,19 @@ type Summary struct {
 	Counts         []tool.Count
 	Latencies      []tool.Latency
 	Values         tool.Values
-	// Parts is how many summaries it is made of.
+	// Parts is the number of summaries in it.
 	Parts int
-	// Histograms are the tool's own of the whole run, an operation each. They may count
-	// fewer operations than the run had: after a checkpoint sysbench resets its counts.
+	// Histograms are the tool's own histograms of the whole run, one per operation. They may count
+	// fewer operations than the run had: sysbench resets its counts after a checkpoint.
 	Histograms []Distribution
-	// FromIntervals: the tool printed no summary (it was killed); counts and
-	// rates are integrated from its interval reports.
+	// FromIntervals: the tool printed no summary (it was killed); counts and rates are integrated
+	// from its intervals.
 	FromIntervals bool
-	// Estimated is how many generators of a group printed none.
+	// Estimated is the number of generators of a group without a summary.
 	Estimated int
 }
 
-// Distribution is how the latencies of an operation are distributed.
+// Distribution is the latency distribution of an operation.
 type Distribution struct {
 	Operation string
 	*histogram.Histogram
@@ -132,7 +131,7 @@ func newState() *state {
 	return &state{totals: map[string]counter{}}
 }
 
-// setTool takes what the tool's reports mean in a run with this verb.
+// setTool sets how to interpret the tool's reports in a run with this verb.
 func (s *state) setTool(t *tool.Tool, verb string) {
 	s.countsFailures = t.CountsFailures != nil && t.CountsFailures(verb)
 }
@@ -235,10 +234,10 @@ func (s *state) add(operation string, n counter) {
 	}
 }
 
-// maxHistograms bounds the operations with a histogram: their names are the tool's.
+// maxHistograms bounds the operations with a histogram, because the tool chooses their names.
 const maxHistograms = 64
 
-// addHistogram merges a histogram with those of the operation before it.
+// addHistogram merges a histogram into the previous ones of its operation.
 func (s *state) addHistogram(r *tool.Report) {
 	i := slices.IndexFunc(s.histograms, func(d Distribution) bool { return d.Operation == r.Operation })
 	switch {
@@ -261,7 +260,7 @@ func (s *state) addSummary(r *tool.Report) {
 	s.complete = s.complete || !r.Checkpoint
 }
 
-// final is the summary of a run that has ended; nil if nothing is known.
+// final is the summary of an ended run; nil if nothing is known.
 func (s *state) final() *Summary {
 	if s.summary != nil {
 		sum := *s.summary
@@ -285,7 +284,7 @@ func (s *state) final() *Summary {
 	return sum
 }
 
-// output is what the reports so far show of how the run ended.
+// output is what the reports so far show about how the run ended.
 func (s *state) output() rundir.Output {
 	return rundir.Output{Complete: s.complete, Failure: cmp.Or(s.failure[:]...), Complaint: complaint(s.firstMessages())}
 }

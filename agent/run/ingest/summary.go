@@ -11,7 +11,7 @@ import (
 // add returns the sum of m, which may be nil, and one more summary.
 func (m *Summary) add(r *tool.Report) *Summary {
 	elapsed := r.ElapsedSeconds
-	if r.IntervalSeconds.Known { // since the last checkpoint, as the counts are
+	if r.IntervalSeconds.Known { // since the last checkpoint, like the counts
 		elapsed = r.IntervalSeconds
 	}
 	next := &Summary{
@@ -43,7 +43,7 @@ func (m *Summary) add(r *tool.Report) *Summary {
 	return sum
 }
 
-// Report returns the values as a report, whose methods look single ones up.
+// Report returns the values as a report, whose methods look up single values.
 func (m *Summary) Report() *tool.Report {
 	return &tool.Report{
 		Kind: tool.Summary, ElapsedSeconds: m.ElapsedSeconds, Threads: m.Threads,
@@ -64,8 +64,8 @@ func addCounts(a, b []tool.Count) []tool.Count {
 	return sum
 }
 
-// addLatencies joins what can be joined: the smallest minimum, the largest
-// maximum, the mean weighted by the number of operations.
+// addLatencies combines the statistics that can be combined: the lowest minimum, the highest
+// maximum, and the mean weighted by the number of operations.
 func addLatencies(a, b *Summary) []tool.Latency {
 	var sum []tool.Latency
 	ra, rb := a.Report(), b.Report()

@@ -7,20 +7,18 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// drain measures how long each replica takes, after the tool's end, to reach
-// the position that the most advanced member of its cluster had then. It is known
-// to have been reached between two samples.
+// drain measures how long each replica takes, after the tool's end, to reach the position that the
+// most advanced member of its cluster had then. That happens between two samples.
 type drain struct {
 	end     time.Time
-	targets map[string]engine.Target   // those that must catch up, by name
-	last    map[string]*engine.Sample  // of each cluster's member, before the goals were set
+	targets map[string]engine.Target   // the replicas, by name
+	last    map[string]*engine.Sample  // of each member of a cluster, before the goals are set
 	goals   map[string]engine.Position // by cluster
 	lacking map[string]time.Time       // when a sample last showed that the replica had not caught up
 	reached map[string]rundir.Drain
 }
 
-// goalTimeout is how long the members that answered last are waited for before a
-// goal is set without them.
+// goalTimeout bounds the wait for members that answered before, until the goal is set without them.
 const goalTimeout = 2 * time.Second
 
 // replicates reports whether any two targets form a cluster.
@@ -35,8 +33,8 @@ func replicates(targets []engine.Target) bool {
 	return false
 }
 
-// newDrain returns the drain of a run that ended. The server that the tool wrote to
-// has nothing to catch up with.
+// newDrain returns the drain of a run that has ended. The server to which the tool wrote has
+// nothing to catch up with.
 func newDrain(end time.Time, targets []engine.Target, servers *rundir.Servers) *drain {
 	d := &drain{
 		end: end, targets: map[string]engine.Target{}, last: map[string]*engine.Sample{}, goals: map[string]engine.Position{},
@@ -55,8 +53,8 @@ func newDrain(end time.Time, targets []engine.Target, servers *rundir.Servers) *
 	return d
 }
 
-// frame updates the drain by the samples of a tick. The first one after the end
-// sets the goals; a replica that had reached its goal before the end needs no time.
+// frame updates the drain from a tick's samples. The first tick after the end sets the goals. A
+// replica that had reached its goal before the end needs no time.
 func (d *drain) frame(f *engine.Frame) {
 	ended := !f.Tick.Before(d.end)
 	if ended {
@@ -83,7 +81,7 @@ func (d *drain) frame(f *engine.Frame) {
 	}
 }
 
-// sample notes whether a replica had reached its goal.
+// sample records whether a replica has reached its goal.
 func (d *drain) sample(s *engine.Sample, goal engine.Position) {
 	name := s.Target.Name
 	if _, done := d.reached[name]; done {
@@ -100,14 +98,14 @@ func (d *drain) sample(s *engine.Sample, goal engine.Position) {
 	resolution := seconds
 	if lacking := d.lacking[name]; !lacking.Before(d.end) {
 		resolution = s.Answered.Sub(lacking).Seconds()
-	} else { // no sample after the end shows that anything was missing
+	} else { // no sample after the end shows a missing transaction
 		seconds = 0
 	}
 	d.reached[name] = rundir.Drain{Seconds: &seconds, ResolutionSeconds: resolution}
 }
 
-// setGoals sets the goal of each cluster that has none and of which all members
-// have answered that answered before.
+// setGoals sets the goal of each cluster without one, once all members that answered before have
+// answered.
 func (d *drain) setGoals(f *engine.Frame) {
 	best := map[string]engine.Position{}
 	for i := range f.Samples {
@@ -130,7 +128,7 @@ func (d *drain) setGoals(f *engine.Frame) {
 	}
 }
 
-// hasPosition reports whether a sample shows how far the server is.
+// hasPosition reports whether a sample has the server's position.
 func hasPosition(s *engine.Sample) bool {
 	return s.Up() && s.Status.Replicating && s.Status.Position != nil
 }
@@ -144,7 +142,7 @@ func (d *drain) finished() bool {
 	return true
 }
 
-// results returns for every replica how long it took, or that it timed out.
+// results returns each replica's drain, or its timeout.
 func (d *drain) results() map[string]rundir.Drain {
 	m := map[string]rundir.Drain{}
 	for name := range d.targets {

@@ -14,7 +14,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// hostFrame records what the run's machines did at a tick.
+// hostFrame records a tick's samples of the run's machines.
 func (t *tracker) hostFrame(f engine.Frame) {
 	t.mu.Lock()
 	f, ok := t.onAxis(f)
@@ -35,8 +35,8 @@ func (t *tracker) hostFrame(f engine.Frame) {
 	}
 }
 
-// addTool adds the limits of the tool's process, how long tool and servers wait for the CPU,
-// and which programs use it, to what is recorded of its machine. The caller holds mu.
+// addTool adds to the sample of the tool's machine: the limits of the tool's process, how long tool
+// and servers wait for the CPU, and which programs use it. The caller holds mu.
 func (t *tracker) addTool(f *engine.Frame) {
 	if t.meta.PID == 0 || t.meta.IsElsewhere() {
 		return
@@ -48,7 +48,7 @@ func (t *tracker) addTool(f *engine.Frame) {
 		}
 		running := !t.meta.Ended() && t.dir.Running(&t.meta)
 		if running && s.Up() {
-			status := *s.Status // other runs have the same one
+			status := *s.Status // other runs share it
 			status.Values = slices.Clone(status.Values)
 			t.programs.Read(t.meta.PID, t.ports(), f.Tick, &status)
 			s.Status = &status
@@ -59,7 +59,7 @@ func (t *tracker) addTool(f *engine.Frame) {
 		if t.toolLimits == nil && running {
 			t.toolLimits = host.ProcessLimits(t.meta.PID)
 		}
-		if t.limited.read != s.Settings { // the recorder knows a reading by its address
+		if t.limited.read != s.Settings { // the recorder identifies a reading by its address
 			with := *s.Settings
 			with.Settings = maps.Clone(s.Settings.Settings)
 			maps.Copy(with.Settings, t.toolLimits)
@@ -69,7 +69,7 @@ func (t *tracker) addTool(f *engine.Frame) {
 	}
 }
 
-// ports are those of the run's servers and proxies, as far as they have one. The caller holds mu.
+// ports of the run's servers and proxies, where they have one. The caller holds mu.
 func (t *tracker) ports() (ports []int) {
 	if t.meta.Servers == nil {
 		return nil
@@ -92,8 +92,7 @@ func (t *tracker) ports() (ports []int) {
 	return ports
 }
 
-// ownHosts returns the samples of the run's machines, and notes what these are. The
-// caller holds mu.
+// ownHosts returns the samples of the run's machines and notes the machines. The caller holds mu.
 func (t *tracker) ownHosts(f engine.Frame) engine.Frame {
 	own, topology := f, t.opts.Topology()
 	own.Samples = nil
@@ -128,7 +127,7 @@ func (t *tracker) ownHosts(f engine.Frame) engine.Frame {
 	return own
 }
 
-// withMachines returns s with what is known of the run's machines.
+// withMachines returns s with the machines added.
 func withMachines(s *rundir.Servers, machines []rundir.Machine) *rundir.Servers {
 	c := *s
 	c.Machines = slices.Clone(s.Machines)

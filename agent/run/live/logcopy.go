@@ -8,31 +8,29 @@ import (
 	"sync"
 )
 
-// logCopy has what was read of a log since its last run ended: in memory until a
-// run begins, from then on in the output file of the run's directory. Offsets are
-// in the stream of all that was read, which continues when the log is rotated.
+// logCopy has what was read of a log since the end of its last run: in memory until a run begins,
+// then in the output file of the run's directory. Offsets are in the stream of everything that was
+// read, which continues when the log is rotated.
 //
 // One goroutine uses it; sync may be called from another.
 type logCopy struct {
 	previous   io.ReaderAt // the previous run, from 0 on; may be nil
 	start, end int64
-	joined     int64  // how many of the last bytes are in no file: 1 after endLine added one
-	pending    []byte // from start on, while there is no file
+	joined     int64  // how many of the last bytes are not in any file: 1 after endLine added a newline
+	pending    []byte // the bytes from start on, while there is no file
 
 	mu    sync.Mutex
 	file  *os.File
 	dirty bool
 }
 
-// maxPending bounds what is kept in memory: more than a run's lines can begin
-// before its first report.
+// maxPending bounds the bytes in memory. It is more than a run can print before its first report.
 const maxPending = 4 << 20
 
 // errCopy is returned if the copy can't be written, as when the disk is full.
 var errCopy = errors.New("can't copy the log")
 
-// append adds the bytes that were read at the offset. Those that it has already it
-// leaves out.
+// append adds the bytes that were read at the offset, except those that it already has.
 func (c *logCopy) append(at int64, p []byte) error {
 	c.joined = 0
 	if known := c.end - at; known > 0 {
@@ -55,7 +53,7 @@ func (c *logCopy) append(at int64, p []byte) error {
 	return nil
 }
 
-// endLine ends the last line, if it has no end: what follows is not a part of it.
+// endLine terminates an incomplete last line: what follows is not part of it.
 func (c *logCopy) endLine() error {
 	var last [1]byte
 	if c.end == c.start || c.joined > 0 {
@@ -74,7 +72,7 @@ func (c *logCopy) endLine() error {
 	return err
 }
 
-// forget drops what was read before the offset and is part of no run.
+// forget drops what was read before the offset and belongs to no run.
 func (c *logCopy) forget(before int64) {
 	if n := before - c.start; c.file == nil && n > 0 {
 		n = min(n, int64(len(c.pending)))
@@ -105,7 +103,7 @@ func (c *logCopy) ReadAt(p []byte, at int64) (int, error) {
 	return n, nil
 }
 
-// slice returns what was read between two offsets.
+// slice returns the bytes between two offsets.
 func (c *logCopy) slice(from, to int64) ([]byte, error) {
 	if from >= to {
 		return nil, nil
@@ -118,16 +116,15 @@ func (c *logCopy) slice(from, to int64) ([]byte, error) {
 	return p, err
 }
 
-// attach continues in the file of a run that began at the offset, and which has
-// the bytes up to now.
+// attach continues in the file of a run that began at the offset. The file has all bytes so far.
 func (c *logCopy) attach(file *os.File, offset int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.file, c.start, c.pending, c.dirty = file, offset, nil, true
 }
 
-// cut ends the current run at the offset. It returns the run's file, to be synced
-// and closed, or nil if it has none. What was read after that is kept.
+// cut ends the current run at the offset. It returns the run's file, to be synced and closed, or
+// nil without one. What was read after the offset is kept.
 func (c *logCopy) cut(end int64) (*os.File, error) {
 	c.mu.Lock()
 	file := c.file
@@ -150,7 +147,7 @@ func (c *logCopy) cut(end int64) (*os.File, error) {
 	return file, nil
 }
 
-// sync writes the copy to disk, if that has not been done.
+// sync writes the copy to disk if necessary.
 func (c *logCopy) sync() {
 	c.mu.Lock()
 	file := c.file
@@ -158,7 +155,7 @@ func (c *logCopy) sync() {
 	c.dirty = false
 	c.mu.Unlock()
 	if due {
-		_ = file.Sync() // closed meanwhile, it was synced then; on any other error the log is read again
+		_ = file.Sync() // if closed meanwhile, it was synced then; after any other error the log is read again
 	}
 }
 

@@ -21,24 +21,23 @@ import (
 )
 
 const (
-	// recentLog is how long after the last write the last run in a log counts as
-	// live, and a file is read on that may still be written.
+	// recentLog is how long after its last write the last run in a log still counts as live, and
+	// how long a file that may still be written is read.
 	recentLog = time.Minute
-	// settledLog is how long a file must have been unchanged that no process has
-	// open, until its last line counts that has no end.
+	// settledLog is how long a file that no process has open must be unchanged before an incomplete
+	// last line counts.
 	settledLog = 2 * time.Second
-	// lookEvery is how often the name of a followed file is checked.
+	// lookEvery is how often a followed file's name is checked.
 	lookEvery = 250 * time.Millisecond
 )
 
-// logFile is a file that a tool writes by itself, with many runs one after the
-// other. One goroutine follows it and splits it into runs; each run has a tracker,
-// which drains and closes it when its part of the log has ended.
+// logFile is a file that a tool writes by itself, with many runs in sequence. One goroutine follows
+// it and splits it into runs. Each run has a tracker, which drains and closes it when its part of
+// the log has ended.
 //
-// What is read is copied into the directory of its run before it is parsed, so the
-// size of the copy is the position in the log. Offsets below are in the stream of
-// all that was read, unless they are said to be in a file: byte 0 of the present
-// file is at base.
+// Bytes are copied into the directory of their run before they are parsed, so the size of the copy
+// is the position in the log. Offsets are in the stream of everything that was read, unless a
+// comment says that they are in a file. Byte 0 of the current file is at base.
 type logFile struct {
 	watcher  *Watcher
 	path     string
@@ -54,39 +53,39 @@ type logFile struct {
 	base     int64
 	copy     *logCopy
 	splitter *ingest.Splitter
-	current  *tracker // of the splitter's current part
+	current  *tracker // tracks the splitter's current part
 	flushed  bool     // the parser holds nothing back
 
-	resume   *logRun  // that had not ended when an earlier agent stopped
-	previous *logRun  // the one before that, or the newest if all have ended
-	lost     *passage // what was read when an earlier agent stopped, until a file is found that has it
-	position int64    // in the file: where the stream has its first byte
+	resume   *logRun  // the run that had not ended when an earlier agent stopped
+	previous *logRun  // the run before resume, or the newest if all have ended
+	lost     *passage // what was read when an earlier agent stopped, until a file with this content is found
+	position int64    // in the file: where the stream's first byte is
 
 	// Where it is; see logState.
 	state     logState
 	named     bool      // the open file has the log's name
 	head      []byte    // the file's first bytes, as far as they were read
-	earlier   []passage // what was read before of other files
+	earlier   []passage // what was read of earlier files
 	lastWrite time.Time // to the file
 
-	past    int64     // up to which content existed when the file was opened
-	written time.Time // the last of it
+	past    int64     // end of the content that existed when the file was opened
+	written time.Time // when the last of it was written
 	parts   []*ingest.Part
 	starts  []ingest.Start
-	behind  []*ingest.Feed // of runs that are not shown until past is reached
+	behind  []*ingest.Feed // runs that are not shown until past is reached
 	caught  atomic.Bool
 
 	passed   int64 // to the splitter
-	seen     int64 // of the file, at the last look
+	seen     int64 // size of the file when it was last checked
 	grew     time.Time
 	looked   time.Time
 	usage    follow.Usage
-	asked    time.Time // for usage
+	asked    time.Time // when usage was last determined
 	usageOf  func(*os.File) follow.Usage
 	failures failureLog
 }
 
-// follow reads the log until ctx is done or nothing more can come.
+// follow reads the log until ctx is done or no more can come.
 func (f *logFile) follow(ctx context.Context) error {
 	if err := f.begin(ctx); err != nil {
 		return err
@@ -98,7 +97,7 @@ func (f *logFile) follow(ctx context.Context) error {
 		switch f.state {
 		case missing:
 			err = follow.ErrRewritten
-		case superseded: // its writer has gone on
+		case superseded: // its writer has moved to another file
 			l, err = f.reader.Poll(ctx)
 		default:
 			l, err = f.reader.NextWithin(ctx, f.patience())
@@ -115,8 +114,8 @@ func (f *logFile) follow(ctx context.Context) error {
 	}
 }
 
-// take takes what the reader returned, and looks after the files if that is due. It
-// returns true when nothing more can come.
+// take processes what the reader returned, and checks the files when due. over means that no more
+// can come.
 func (f *logFile) take(ctx context.Context, l follow.Line, err error) (over bool, _ error) {
 	switch {
 	case err == nil:
@@ -164,7 +163,7 @@ func (f *logFile) close() {
 	}
 }
 
-// line passes a line of the current file on.
+// line forwards a line of the current file.
 func (f *logFile) line(l follow.Line) {
 	l.Offset += f.base
 	f.passed = l.Offset + l.Size
@@ -177,7 +176,7 @@ func (f *logFile) line(l follow.Line) {
 	f.copy.forget(f.splitter.Boundary())
 }
 
-// errHole is returned instead of copying bytes that are only NUL.
+// errHole is returned instead of copying bytes that are all NUL.
 var errHole = errors.New("the log has a hole")
 
 // record copies bytes of the current file.
@@ -194,7 +193,7 @@ func (f *logFile) record(offset int64, p []byte) error {
 	return f.copy.append(f.base+offset, p)
 }
 
-// begin opens what locate found and reads again what is known of it.
+// begin opens the file that locate found and reads again what belongs to known runs.
 func (f *logFile) begin(ctx context.Context) error {
 	file := f.reader.File()
 	info, err := file.Stat()
@@ -219,7 +218,7 @@ func (f *logFile) begin(ctx context.Context) error {
 	switch err := f.readAgain(ctx); {
 	case err != nil:
 		return err
-	case f.lost != nil: // looked for as if it had gone just now
+	case f.lost != nil: // search for it as if it had just disappeared
 		f.state = missing
 		_, err := f.look(ctx)
 		return err
@@ -232,8 +231,8 @@ func (f *logFile) begin(ctx context.Context) error {
 	return f.resumeLine(f.reader, f.position)
 }
 
-// open opens the copies of the known runs and returns where the first run begins
-// that has not ended.
+// open opens the copies of the known runs and returns where the first run that has not ended
+// begins.
 func (f *logFile) open() (first int64, err error) {
 	if p := f.previous; p != nil {
 		own, err := rundir.Open(p.dir.Path(rundir.StdoutFile))
@@ -255,7 +254,7 @@ func (f *logFile) open() (first int64, err error) {
 	return first, nil
 }
 
-// readAgain parses the copies of the known runs, up to the last whole line.
+// readAgain parses the copies of the known runs, up to the last complete line.
 func (f *logFile) readAgain(ctx context.Context) error {
 	f.past, f.passed = max(f.past, f.copy.end), f.copy.end
 	r := follow.NewScanner(f.copy, 0, f.copy.end)
@@ -274,17 +273,17 @@ func (f *logFile) readAgain(ctx context.Context) error {
 	}
 }
 
-// resumeLine has a reader continue at an offset in the line that was read in part.
+// resumeLine makes a reader continue at an offset within a line that was read in part.
 func (f *logFile) resumeLine(r *follow.Reader, offset int64) error {
 	begun, err := f.copy.slice(f.passed, f.copy.end)
-	if err != nil || len(begun) > follow.DefaultMaxLine { // its beginning was passed on
+	if err != nil || len(begun) > follow.DefaultMaxLine { // its beginning was forwarded
 		begun = nil
 	}
-	return ignoreRewritten(r.Resume(offset-int64(len(begun)), begun)) // if it was, the next look finds out
+	return ignoreRewritten(r.Resume(offset-int64(len(begun)), begun)) // if it was, the next check notices
 }
 
-// beginUnknown starts at the beginning of a file that appeared, and of one that
-// existed before the Watcher at its last run, if that is still being written.
+// beginUnknown starts at the beginning of a new file. In a file that existed before the Watcher, it
+// starts at the last run, if that is still being written.
 func (f *logFile) beginUnknown(ctx context.Context) error {
 	size := f.past - f.base
 	if err := f.plan(ctx, size); err != nil {
@@ -308,8 +307,8 @@ func (f *logFile) beginUnknown(ctx context.Context) error {
 	return f.restart(f.position)
 }
 
-// plan works out when the runs began that are in the file between the position and
-// size, all of which was written before it was looked for.
+// plan determines the start times of the runs between the position and size in the file, all of
+// which were written before the agent looked.
 func (f *logFile) plan(ctx context.Context, size int64) error {
 	f.parts, f.starts = nil, nil
 	if f.position >= size {
@@ -320,10 +319,10 @@ func (f *logFile) plan(ctx context.Context, size int64) error {
 	return err
 }
 
-// restart reads the current file from a line's beginning.
+// restart reads the current file from the beginning of a line.
 func (f *logFile) restart(offset int64) error {
 	err := f.reader.Restart(offset)
-	if errors.Is(err, follow.ErrRewritten) { // since it was located
+	if errors.Is(err, follow.ErrRewritten) { // rewritten since it was located
 		return f.reader.Restart(0)
 	}
 	return err
@@ -338,7 +337,7 @@ func lastLineStart(file *os.File, size int64) (int64, error) {
 	return size - int64(len(tail)) + int64(bytes.LastIndexByte(tail, '\n')+1), nil
 }
 
-// showIfCaughtUp has the runs shown when all is read that was there before.
+// showIfCaughtUp shows the runs once everything that existed before has been read.
 func (f *logFile) showIfCaughtUp(ctx context.Context) {
 	read := f.flushed && f.reader.Idle() && f.base+f.reader.End() >= f.past
 	if f.caught.Load() || !read && f.passed <= f.past {
@@ -348,7 +347,7 @@ func (f *logFile) showIfCaughtUp(ctx context.Context) {
 	f.show(ctx)
 }
 
-// show has the runs shown that were read again.
+// show makes the runs visible that were read again.
 func (f *logFile) show(ctx context.Context) {
 	for _, feed := range f.behind {
 		feed.CaughtUp(ctx)
@@ -356,8 +355,8 @@ func (f *logFile) show(ctx context.Context) {
 	f.behind = nil
 }
 
-// look checks whether the file still has its name and is still written, and continues
-// in another file if decide says so. It returns true when nothing more can come.
+// look checks whether the file still has its name and is still written, and continues in another
+// file if decide says so. It returns true when no more can come.
 func (f *logFile) look(ctx context.Context) (over bool, err error) {
 	now := time.Now()
 	if end := f.reader.End(); end != f.seen {
@@ -384,7 +383,7 @@ func (f *logFile) look(ctx context.Context) (over bool, err error) {
 	return f.lookIdle(ctx, o.read, now.Sub(f.grew))
 }
 
-// usageNow is whether the file is open for writing, at most a second ago.
+// usageNow reports whether the file is open for writing, as of at most a second ago.
 func (f *logFile) usageNow() follow.Usage {
 	if time.Since(f.asked) >= time.Second {
 		f.usage, f.asked = f.usageOf(f.reader.File()), time.Now()
@@ -392,9 +391,9 @@ func (f *logFile) usageNow() follow.Usage {
 	return f.usage
 }
 
-// lookIdle takes the last line of a file that is no longer written, ends the run
-// whose tool has stopped writing without a summary, and returns true for a file
-// without a name that is idle.
+// lookIdle handles a file that is no longer written: it accepts an incomplete last line, and ends
+// the run of a tool that stopped writing without a summary. It returns true for an idle file
+// without a name.
 func (f *logFile) lookIdle(ctx context.Context, read bool, quiet time.Duration) (over bool, err error) {
 	partial := f.copy.end > f.passed && f.state != missing
 	if !read || quiet < f.watcher.settled || f.named && !partial && f.current == nil {
@@ -420,7 +419,7 @@ func (f *logFile) lookIdle(ctx context.Context, read bool, quiet time.Duration) 
 	return f.state == detached || idle && !f.named, nil
 }
 
-// idleAfter is how long the file must be unchanged until its run is over.
+// idleAfter is how long the file must be unchanged before its run is over.
 func (f *logFile) idleAfter() time.Duration {
 	if f.current == nil {
 		return f.watcher.recent
@@ -429,7 +428,7 @@ func (f *logFile) idleAfter() time.Duration {
 	return max(f.watcher.recent, time.Duration(10*interval.Value*float64(time.Second)))
 }
 
-// skipHole continues where the file has bytes again.
+// skipHole continues after the hole.
 func (f *logFile) skipHole(ctx context.Context) error {
 	offset, err := follow.FirstData(ctx, f.reader.File(), f.reader.End())
 	if err != nil {
@@ -438,7 +437,7 @@ func (f *logFile) skipHole(ctx context.Context) error {
 	return f.skipTo(ctx, offset)
 }
 
-// enter continues the stream in another file. If that changed meanwhile, the next look
+// enter continues the stream in another file. If that file changed meanwhile, the next check
 // decides again.
 func (f *logFile) enter(ctx context.Context, m *move) error {
 	r, err := f.newReader(m.to.file, m.to.at)
@@ -491,14 +490,14 @@ func (f *logFile) skipTo(ctx context.Context, offset int64) error {
 	return err
 }
 
-// endLine passes on what was read of a last line without an end.
+// endLine forwards an incomplete last line.
 func (f *logFile) endLine(ctx context.Context) error {
 	f.takeRest()
 	return f.retry(ctx, f.copy.endLine)
 }
 
-// rebase has the stream continue at an offset of a reader's file. A run that continues
-// records that before it gets bytes of it.
+// rebase continues the stream at an offset of a reader's file. A run that continues records this
+// before it gets bytes of the file.
 func (f *logFile) rebase(ctx context.Context, r *follow.Reader, offset int64, gap string) error {
 	source, err := rundir.Identify(r.File())
 	if err == nil && f.current != nil {
@@ -536,10 +535,10 @@ func (f *logFile) rebase(ctx context.Context, r *follow.Reader, offset int64, ga
 	return f.plan(ctx, info.Size())
 }
 
-// takeRest passes on what was copied of a last line without an end.
+// takeRest forwards the copied part of an incomplete last line.
 func (f *logFile) takeRest() {
 	begin := max(f.passed, f.copy.start)
-	if n := f.copy.end - begin; n <= 0 || n > follow.DefaultMaxLine { // of an overlong line the beginning was passed on
+	if n := f.copy.end - begin; n <= 0 || n > follow.DefaultMaxLine { // the beginning of an overlong line was forwarded
 		return
 	}
 	if text, err := f.copy.slice(begin, f.copy.end); err == nil {
@@ -551,7 +550,7 @@ func (f *logFile) newReader(file *os.File, offset int64) (*follow.Reader, error)
 	return follow.NewReader(file, follow.Options{Offset: offset, Notifier: f.watcher.notifier, Copy: f.record})
 }
 
-// recordMove records in the current run that its next bytes come from elsewhere.
+// recordMove records in the current run that its next bytes come from another place.
 func (f *logFile) recordMove(source rundir.LogSource, offset int64) error {
 	copied, read := f.copy.end-f.copy.start, f.copy.end-f.copy.start-f.copy.joined
 	head, headSize := f.source.Head, f.source.HeadSize
@@ -575,10 +574,10 @@ func (f *logFile) recordMove(source rundir.LogSource, offset int64) error {
 	return err
 }
 
-// maxEarlier bounds how many files a run remembers that it was read from.
+// maxEarlier bounds how many source files a run remembers.
 const maxEarlier = 16
 
-// retry repeats what fails because the disk is full, until ctx is done.
+// retry repeats do while the disk is full, until ctx is done.
 func (f *logFile) retry(ctx context.Context, do func() error) error {
 	for {
 		err := do()
@@ -604,8 +603,8 @@ func pause(ctx context.Context) error {
 	}
 }
 
-// beginRun makes the directory of a run that has begun in the log, or resumes the
-// one that had not ended when an earlier agent stopped.
+// beginRun creates the directory of a run that begins in the log, or resumes the run that had not
+// ended when an earlier agent stopped.
 func (f *logFile) beginRun(ctx context.Context, p *ingest.Part, first *tool.Report, at time.Time) {
 	meta, dir, err := f.runOf(ctx, p, first, at)
 	if err != nil {
@@ -654,7 +653,7 @@ func (f *logFile) runOf(ctx context.Context, p *ingest.Part, first *tool.Report,
 			}
 			return err
 		}
-		claim.Release() // how the run ends is in the log
+		claim.Release() // the log shows how the run ends
 		f.copy.attach(own, begin)
 		dir = made
 		return nil
@@ -666,7 +665,7 @@ func (f *logFile) runOf(ctx context.Context, p *ingest.Part, first *tool.Report,
 	return meta, dir, err
 }
 
-// copyTo makes the output file of a run with what was read of it up to now.
+// copyTo creates the run's output file with what was read of it so far.
 func (f *logFile) copyTo(d rundir.Directory, begin int64) (*os.File, error) {
 	mode := os.FileMode(0)
 	if info, err := f.reader.File().Stat(); err == nil {
@@ -683,9 +682,9 @@ func (f *logFile) copyTo(d rundir.Directory, begin int64) (*os.File, error) {
 	return own, err
 }
 
-// startOf is when the run began whose first report comes now.
+// startOf returns when the run began whose first report has just come.
 func (f *logFile) startOf(at time.Time, first *tool.Report) (start time.Time, estimated bool) {
-	line := f.reader.Offset() - 1 // in the line of the report
+	line := f.reader.Offset() - 1 // the offset is in the line of the report
 	for i, p := range f.parts {
 		if next := i + 1; line >= p.Offset && (next == len(f.parts) || line < f.parts[next].Offset) && f.base+line < f.past {
 			return f.starts[i].At, f.starts[i].Source == rundir.StartFromFile
@@ -697,7 +696,7 @@ func (f *logFile) startOf(at time.Time, first *tool.Report) (start time.Time, es
 	return at, false
 }
 
-// endRun records the end of the current run; its tracker does the rest.
+// endRun records the end of the current run. Its tracker does the rest.
 func (f *logFile) endRun(p *ingest.Part, at time.Time) {
 	t := f.current
 	if t == nil {
@@ -716,7 +715,7 @@ func (f *logFile) endRun(p *ingest.Part, at time.Time) {
 	if err != nil {
 		t.fault("end the copy of the log", err)
 	}
-	f.spawn(func() { // not here: the disk may be slow, and the log continues
+	f.spawn(func() { // in another goroutine: the disk may be slow, and the log continues
 		if own != nil {
 			if err := errors.Join(own.Sync(), own.Close()); err != nil {
 				t.fault("write the copy of the log", err)
@@ -727,7 +726,7 @@ func (f *logFile) endRun(p *ingest.Part, at time.Time) {
 				return
 			}
 			ended := at.UTC()
-			if past { // written at an unknown time before: as an import does
+			if past { // written earlier at an unknown time: as an import does
 				ended = m.StartedAt.Add(time.Duration(p.Seconds * float64(time.Second)))
 				if now := time.Now().UTC(); ended.After(now) { // the tool's clock is fast
 					ended = now
@@ -750,7 +749,7 @@ func (f *logFile) endRun(p *ingest.Part, at time.Time) {
 	})
 }
 
-// failureLog logs a failure that lasts once a minute.
+// failureLog logs a lasting failure once a minute.
 type failureLog struct{ last time.Time }
 
 func (l *failureLog) report(log *slog.Logger, what string, err error) {

@@ -20,12 +20,11 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// logs are the followed log files and the runs that were found in them. Its
-// methods are called by several goroutines.
+// logs are the followed log files and their runs. Several goroutines call its methods.
 type logs struct {
 	mu        sync.Mutex
 	byPath    map[string]*logFile
-	files     map[*logFile]rundir.LogSource // what each reads
+	files     map[*logFile]rundir.LogSource // the file that each follower reads
 	runs      []*logEntry                   // oldest first
 	passed    map[string]leftFile
 	patterns  map[string]*pattern
@@ -39,31 +38,31 @@ type inode struct{ device, inode uint64 }
 type logEntry struct {
 	id, path string
 	inodes   []inode
-	follower *logFile // that reads it, or nil
+	follower *logFile // the follower that reads it, or nil
 }
 
-// leftFile is a file that is not followed, as it was when that was decided.
+// leftFile is the state of a file at the time of the decision not to follow it.
 type leftFile struct {
 	inode
 	size    int64
 	changed time.Time
 }
 
-// pattern is a glob with what matched it when its folders had these times.
+// pattern is a glob and its matches at the given modification times of its folders.
 type pattern struct {
 	folders []string
 	times   []time.Time
 	listed  time.Time
 	paths   []string
-	cancel  []func() // of the wake-ups
+	cancel  []func() // unsubscribe from wake-ups
 }
 
 func newLogs() logs {
 	return logs{byPath: map[string]*logFile{}, files: map[*logFile]rundir.LogSource{}, passed: map[string]leftFile{}, patterns: map[string]*pattern{}, lastFault: map[string]time.Time{}}
 }
 
-// scanLogs starts to follow log files that are new under the globs and, at first,
-// those whose runs an earlier agent followed and that have no such name any more.
+// scanLogs starts to follow new log files that match the globs. The first time it also follows logs
+// whose runs an earlier agent followed and whose file was renamed.
 func (w *Watcher) scanLogs(ctx context.Context, followers *sync.WaitGroup) {
 	first := w.scans == 0
 	w.scans++
@@ -85,8 +84,7 @@ func (w *Watcher) scanLogs(ctx context.Context, followers *sync.WaitGroup) {
 	}
 }
 
-// matchLogs returns the paths that match a glob. It lists folders only if they
-// have changed.
+// matchLogs returns the paths that match a glob. It lists folders only after they have changed.
 func (w *Watcher) matchLogs(glob string) []string {
 	p := w.logs.patterns[glob]
 	if p == nil {
@@ -130,8 +128,8 @@ func (p *pattern) unsubscribe() {
 	p.cancel = nil
 }
 
-// followLog starts to follow a log file unless that is done, or there is a reason
-// not to, which is looked at again when the file has changed.
+// followLog starts to follow a log file unless it is followed already or there is a reason not to.
+// The reason is checked again when the file has changed.
 func (w *Watcher) followLog(ctx context.Context, followers *sync.WaitGroup, path string, spec Log, existing bool) {
 	l := &w.logs
 	l.mu.Lock()
@@ -151,7 +149,7 @@ func (w *Watcher) followLog(ctx context.Context, followers *sync.WaitGroup, path
 	f := w.newLogFile(path, spec)
 	f.existing = existing
 	if f.tool, err = w.logTool(path, spec); err == nil && f.tool == nil {
-		return // its content does not show the tool yet
+		return // its content does not identify the tool yet
 	}
 	if err == nil {
 		err = w.locate(ctx, f)
@@ -186,7 +184,7 @@ func (w *Watcher) runLog(ctx context.Context, followers *sync.WaitGroup, f *logF
 	followers.Go(func() {
 		err := f.follow(ctx)
 		if f.splitter != nil {
-			f.splitter.Close(time.Now()) // after ctx is done this ends no run
+			f.splitter.Close(time.Now()) // after ctx is done, this does not end a run
 		}
 		f.show(ctx)
 		f.close()
@@ -202,8 +200,7 @@ func (w *Watcher) runLog(ctx context.Context, followers *sync.WaitGroup, f *logF
 	})
 }
 
-// logTool returns the configured tool, or the one that the content shows; nil if
-// it shows none.
+// logTool returns the configured tool or the one that the content indicates; nil if unknown.
 func (w *Watcher) logTool(path string, spec Log) (*tool.Tool, error) {
 	shown, err := ingest.Recognise(path, w.opts.Tools())
 	if err == nil && spec.Tool != "" {
@@ -221,8 +218,7 @@ func stateOf(path string) (leftFile, error) {
 	return leftFile{inode{i.Device, i.Inode}, info.Size(), changed}, nil
 }
 
-// refuse logs why a file is not followed: once for what never can be, else once a
-// minute.
+// refuse logs why a file is not followed: once if the reason is permanent, else once a minute.
 func (l *logs) refuse(f *logFile, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -259,7 +255,7 @@ func (l *logs) reads(i inode, except *logFile) bool {
 	return false
 }
 
-// detach frees the path of a log whose name belongs to another file now.
+// detach frees the path of a log, because its name now belongs to another file.
 func (w *Watcher) detach(f *logFile) {
 	w.logs.mu.Lock()
 	defer w.logs.mu.Unlock()
@@ -268,16 +264,16 @@ func (w *Watcher) detach(f *logFile) {
 	}
 }
 
-// moved records that a follower reads another file.
+// moved records that a follower now reads another file.
 func (w *Watcher) moved(f *logFile, now *rundir.LogSource) {
 	w.logs.mu.Lock()
 	defer w.logs.mu.Unlock()
 	w.logs.files[f] = *now
 }
 
-// rotatesTo reports whether path may be an earlier file of a followed log, which
-// that log's follower reads as far as needed. A copy may still be growing. A name
-// such as a-1.log for a.log may also be that of another log.
+// rotatesTo reports whether path may be an earlier file of a followed log, which that log's
+// follower reads as far as needed. A copy may still be growing. A name such as a-1.log may belong
+// to a.log or to another log.
 func (l *logs) rotatesTo(path string, file *os.File) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -293,7 +289,7 @@ func (l *logs) rotatesTo(path string, file *os.File) bool {
 	return false
 }
 
-// addLogRun records a run that was found in a log, and which follower reads it.
+// addLogRun records a run that was found in a log, and its follower.
 func (w *Watcher) addLogRun(m *rundir.Meta, f *logFile) {
 	w.logs.mu.Lock()
 	defer w.logs.mu.Unlock()
@@ -304,13 +300,13 @@ func (w *Watcher) addLogRun(m *rundir.Meta, f *logFile) {
 	w.logs.runs = append(w.logs.runs, e)
 }
 
-// logRun is a run of a log, read from its directory.
+// logRun is a run from a log, read from its directory.
 type logRun struct {
 	dir  rundir.Directory
 	meta rundir.Meta
 	live bool  // a follower reads it
 	size int64 // of the copy of its output
-	// older are the runs of the log before it, newest first.
+	// older are the previous runs of the log, newest first.
 	older []*logRun
 }
 
@@ -331,13 +327,13 @@ func (w *Watcher) loadLogRun(id string) (*logRun, error) {
 	return r, nil
 }
 
-// spec is what the configuration said of the log.
+// spec is the log's configuration at the time of the run.
 func (r *logRun) spec() Log {
 	m := &r.meta
 	return Log{Glob: m.Log.Path, Tool: m.Tool, Labels: m.Labels, Selection: m.Selection, Generator: m.Generator}
 }
 
-// passages returns what was read for the run, of the newest file last.
+// passages returns what was read for the run, the newest file last.
 func (r *logRun) passages() (all []passage) {
 	own, err := rundir.Open(r.dir.Path(rundir.StdoutFile))
 	if err != nil {
@@ -353,7 +349,7 @@ func (r *logRun) passages() (all []passage) {
 		p := passage{source: s, from: s.Offset, end: s.End, content: offsetReader{own, s.Copied - s.Offset}}
 		if s.Offset == 0 {
 			p.head = readUpTo(p.content, 0, min(s.End, rundir.HeadSize))
-		} else if s.HeadSize < rundir.HeadSize { // of a short file all bytes are needed: it may be cut
+		} else if s.HeadSize < rundir.HeadSize { // a short file needs all bytes, since it may be cut
 			p.head = r.shortHead(&p, all)
 		}
 		all = append(all, p.keep())
@@ -361,8 +357,8 @@ func (r *logRun) passages() (all []passage) {
 	return all
 }
 
-// shortHead returns the first bytes of a short file of which the run has only a part: the others
-// are in what was read of it before, for this run or for older ones. Without them it is nil.
+// shortHead returns the first bytes of a short file that only partly belongs to the run: the others
+// were read before, for this run or for older ones. It is nil without them.
 func (r *logRun) shortHead(p *passage, before []passage) []byte {
 	matches := func(q *passage) []byte {
 		head := bytes.Clone(q.head[:min(int64(len(q.head)), p.from)])
@@ -390,7 +386,7 @@ func (r *logRun) shortHead(p *passage, before []passage) []byte {
 	return nil
 }
 
-// heldBy returns where to read a file on that has what was read last for the run.
+// heldBy returns where to resume in a file that contains the run's last passage.
 func (r *logRun) heldBy(file *os.File) (position int64, ok bool) {
 	info, err := file.Stat()
 	if err != nil {
@@ -407,9 +403,8 @@ func (r *logRun) heldBy(file *os.File) (position int64, ok bool) {
 // maxLocate bounds how many runs of a log are compared with a file.
 const maxLocate = 20
 
-// locate finds out what is known of a log file: which of its runs continues and from
-// where to read. The file may have another name by now. Without an error and
-// without a reader there is nothing to follow.
+// locate finds out which run of a log file continues and where to read. The file may have another
+// name by now. If it sets neither an error nor a reader, there is nothing to follow.
 func (w *Watcher) locate(ctx context.Context, f *logFile) (err error) {
 	file, missing := follow.OpenFile(f.path)
 	if missing != nil && !errors.Is(missing, fs.ErrNotExist) {
@@ -433,7 +428,7 @@ func (w *Watcher) locate(ctx context.Context, f *logFile) (err error) {
 			}
 		}
 		if known != nil && known.meta.Log.Path != f.path && follow.RotatedName(known.meta.Log.Path, f.path) {
-			return nil // it belongs to the log of that name
+			return nil // it belongs to the log with that name
 		}
 	}
 	runs = slices.DeleteFunc(runs, func(r *logRun) bool { return r != known && (r.live || r.meta.Log.Path != f.path) })
@@ -471,8 +466,8 @@ func (w *Watcher) locate(ctx context.Context, f *logFile) (err error) {
 	return err
 }
 
-// keepRead keeps what was read for a run when an earlier agent stopped, and returns the
-// newest of it.
+// keepRead keeps what was read for a run when an earlier agent stopped, and returns its newest
+// passage.
 func (f *logFile) keepRead(r *logRun) *passage {
 	read := r.passages()
 	if len(read) == 0 {
@@ -485,8 +480,8 @@ func (f *logFile) keepRead(r *logRun) *passage {
 	return &read[len(read)-1]
 }
 
-// endKnown sets the known run as the one to resume, if it has not ended, or as the
-// previous one. The others that have not ended it ends with what was read of them.
+// endKnown sets the known run as the one to resume or, if it has ended, as the previous one. It
+// ends the other open runs with what was read of them.
 func (w *Watcher) endKnown(ctx context.Context, f *logFile, runs []*logRun, known *logRun) error {
 	for i, r := range runs {
 		switch {
@@ -518,8 +513,8 @@ func (w *Watcher) claim(r *logRun, f *logFile) {
 	}
 }
 
-// runsOf returns the newest runs of a log, newest first: those of its path, of the
-// same file, and of a path that it may have had before a rotation.
+// runsOf returns the newest runs of a log, newest first: runs with its path, with the same file,
+// and with a path that it may have had before a rotation.
 func (w *Watcher) runsOf(path string, file *os.File) []*logRun {
 	var now inode
 	if file != nil {
@@ -538,7 +533,7 @@ func (w *Watcher) runsOf(path string, file *os.File) []*logRun {
 	w.logs.mu.Unlock()
 	var runs []*logRun
 	for _, e := range found {
-		if r, err := w.loadLogRun(e.id); err == nil { // else it was removed
+		if r, err := w.loadLogRun(e.id); err == nil { // otherwise it was removed
 			r.live = e.follower != nil && !r.meta.Ended()
 			runs = append(runs, r)
 		}
@@ -549,8 +544,8 @@ func (w *Watcher) runsOf(path string, file *os.File) []*logRun {
 	return runs
 }
 
-// locateRotated finds the file that a run was read from under another name. Of several
-// with the same content it is the one with the same inode.
+// locateRotated finds the file that a run was read from under another name. Among files with the
+// same content it prefers the same inode.
 func (w *Watcher) locateRotated(r *logRun) (file *os.File, position int64) {
 	names, _ := follow.Rotated(r.meta.Log.Path)
 	for _, name := range names {
@@ -598,8 +593,8 @@ func (w *Watcher) endLost(ctx context.Context, r *logRun) error {
 	return err
 }
 
-// followMoved follows the logs of runs that had not ended when an earlier agent
-// stopped, if nothing else does: their files have other names or are gone.
+// followMoved follows the logs of runs that had not ended when an earlier agent stopped and that no
+// other follower reads: their files were renamed or are gone.
 func (w *Watcher) followMoved(ctx context.Context, followers *sync.WaitGroup) {
 	w.logs.mu.Lock()
 	open := map[string]bool{}
@@ -633,8 +628,7 @@ func (w *Watcher) followMoved(ctx context.Context, followers *sync.WaitGroup) {
 	}
 }
 
-// syncLogs writes the copies of the logs to disk, many at a time: a follower
-// never waits for that.
+// syncLogs writes the copies of the logs to disk, many at once: a follower never waits for it.
 func (w *Watcher) syncLogs(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()

@@ -54,33 +54,33 @@ const (
 // candidate is a file that may be read next.
 type candidate struct {
 	file     *os.File
-	named    bool     // it has the log's name; otherwise it is beside it
+	named    bool     // it has the log's name; otherwise it is in the same folder
 	relation relation // to what was read
 	at       int64    // where reading continues
 	size     int64
 	changed  time.Time // the last write
 }
 
-// observation is what a look found.
+// observation is the state of the files at one check.
 type observation struct {
 	state      logState
-	read       bool         // the open file has nothing more
-	usage      follow.Usage // of the open file; unknown if that was not needed
+	read       bool         // the open file was read to its end
+	usage      follow.Usage // of the open file; unknown if not needed
 	changed    time.Time    // the last write to it
-	kept       bool         // it, a copy or its compressed form is still beside the log
+	kept       bool         // it, a copy or its compressed form still exists in the folder
 	compressed bool         // a later file was compressed
-	files      []candidate  // oldest first; without those that have nothing new
+	files      []candidate  // oldest first; without files that have nothing new
 }
 
-// move is what a look decides.
+// move is the decision after a check.
 type move struct {
 	to     *candidate // nil: stay
-	detach bool       // the name's file is another log
+	detach bool       // the name belongs to another log's file
 	state  logState   // in the new file
 	gap    string     // why lines before it may be missing
 }
 
-// Why lines may be missing.
+// Reasons why lines may be missing.
 const (
 	gapRemoved    = "the file that was read is gone, and perhaps others that came after it"
 	gapTruncated  = "the file was truncated or rewritten, and there is no copy of it"
@@ -88,7 +88,7 @@ const (
 	gapEdited     = "the file was cut or edited"
 )
 
-// decide is the whole decision which file is read next.
+// decide decides which file is read next. No other code does.
 func decide(o *observation) (m move) {
 	if o.state == detached || o.state == following || !o.read {
 		return move{}
@@ -114,8 +114,8 @@ func decide(o *observation) (m move) {
 	case o.state != missing && !o.kept:
 		gap = gapRemoved
 	}
-	// Another process may write the open file: only a later file beside it shows that
-	// the tool has gone on, if /proc doesn't.
+	// Another process may write to the open file. Without /proc, only a later file in the folder
+	// shows that the tool has moved on.
 	busy := o.state == finishing && o.usage != follow.Unused
 	switch {
 	case named != nil && named.relation == continues && (!busy || o.usage == follow.Unknown && named.size > named.at):
@@ -136,8 +136,8 @@ func decide(o *observation) (m move) {
 	return move{to: named, gap: gap}
 }
 
-// observe looks at the open file and, if it was read and may have been rotated, at the
-// files that may be next. The caller closes the observation.
+// observe checks the open file and, if it was read and may have been rotated, the files that may be
+// next. The caller closes the observation.
 func (f *logFile) observe(ctx context.Context) (o observation, err error) {
 	info, err := f.reader.File().Stat()
 	if err != nil {
@@ -157,8 +157,8 @@ func (f *logFile) observe(ctx context.Context) (o observation, err error) {
 	case f.state == following:
 		f.state = finishing
 	}
-	// Only a file with content is entered: if nothing was read of it and it is empty, that was
-	// truncated away meanwhile, and may be in a copy.
+	// Only a file with content is entered. If nothing was read of the file and it is empty, it was
+	// truncated meanwhile, and its content may be in a copy.
 	emptied := f.state == following && f.reader.End() == 0 && info.Size() == 0 && len(f.earlier) > 0
 	if emptied {
 		f.state = superseded
@@ -179,13 +179,13 @@ func (f *logFile) observe(ctx context.Context) (o observation, err error) {
 	o.kept = f.state != missing && stat != nil && stat.Nlink > 0
 	if !f.findCandidates(ctx, inode{s.Device, s.Inode}, &o) || f.state != missing && f.reader.Check() != nil {
 		o.close(nil)
-		o.files, o.read = nil, false // names or contents changed meanwhile: look again
+		o.files, o.read = nil, false // names or contents changed meanwhile: check again
 	}
 	return o, nil
 }
 
-// findCandidates opens the files that may be read next. It returns false if names
-// changed meanwhile.
+// findCandidates opens the files that may be read next. It returns false if names changed
+// meanwhile.
 func (f *logFile) findCandidates(ctx context.Context, open inode, o *observation) bool {
 	read := f.passage()
 	names, packed := follow.Rotated(f.path)
@@ -226,9 +226,9 @@ func (f *logFile) findCandidates(ctx context.Context, open inode, o *observation
 	return slices.Equal(names, again)
 }
 
-// compare sets what a candidate has of what was read; false if it has nothing new.
+// compare sets the candidate's relation to what was read; false if it has nothing new.
 func (f *logFile) compare(ctx context.Context, read *passage, c *candidate) bool {
-	reports := func(n int64) bool { // in whole lines: banners are alike, intervals are not
+	reports := func(n int64) bool { // in whole lines: banners repeat, intervals do not
 		end, err := lastLineStart(c.file, min(n, follow.DefaultMaxLine))
 		if err != nil {
 			return false
@@ -251,7 +251,7 @@ func (f *logFile) compare(ctx context.Context, read *passage, c *candidate) bool
 			}
 		}
 	}
-	if c.relation != differs { // what begins like a few bytes may be an older file
+	if c.relation != differs { // a file that shares only a few bytes may be older
 		return c.named || c.relation == continues && (read.end >= blockSize || !c.changed.Before(f.lastWrite))
 	}
 	at, err := follow.FirstData(ctx, c.file, 0)
@@ -259,7 +259,7 @@ func (f *logFile) compare(ctx context.Context, read *passage, c *candidate) bool
 	return err == nil && (c.named || at < c.size)
 }
 
-// close closes the files but one.
+// close closes the files except one.
 func (o *observation) close(except *os.File) {
 	for _, c := range o.files {
 		if c.file != except {

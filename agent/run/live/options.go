@@ -16,60 +16,58 @@ import (
 // Options of a Watcher.
 type Options struct {
 	DataDir string
-	// Only these ids are followed, if any are given.
+	// Only restricts the watcher to these ids, if there are any.
 	Only []string
-	// Tools returns those that can be recognised now.
+	// Tools returns the tools that can currently be recognised.
 	Tools func() tool.Set
-	// Topology returns the servers that are sampled now, and another one when the
-	// configuration has changed.
+	// Topology returns the currently sampled servers: a new value after the configuration has
+	// changed.
 	Topology func() *topology.Topology
-	// Machine is this one; default: as the system reports it.
+	// Machine is this machine; default: as reported by the system.
 	Machine *topology.Machine
-	// ReadSettings has the targets' settings read at the next tick.
+	// ReadSettings requests that the targets' settings are read at the next tick.
 	ReadSettings func()
-	// ReadStatements returns what targets count by statement, see
+	// ReadStatements returns the targets' counters by statement, see
 	// [engine.Sampler.ReadStatements].
 	ReadStatements func(context.Context, map[string]*engine.StatementReading) map[string]engine.StatementsAnswer
-	// Clock is that of this machine; nil: clock.System. Samples is the axis of the
-	// frames, the wall clock if it is zero.
+	// Clock of this machine; nil: clock.System. Samples is the axis of the frames; zero: the wall
+	// clock.
 	Clock   *clock.Clock
 	Samples clock.Axis
-	// SampleNow has the servers sampled between two ticks.
+	// SampleNow requests a sample of the servers between two ticks.
 	SampleNow func()
-	// SamplerLate is for how long samples were due and not begun, see [engine.Sampler.Late].
+	// SamplerLate is for how long samples were due but not started, see [engine.Sampler.Late].
 	SamplerLate func() time.Duration
 	// Logs returns the files that tools write by themselves.
 	Logs func() []Log
-	// Sink receives what happens to the runs; nil: nothing does.
+	// Sink receives the events of the runs; may be nil.
 	Sink Sink
 
-	// Limits returns the current limits. It is called each time that one is
-	// needed.
+	// Limits returns the current limits. It is called whenever a limit is needed.
 	Limits func() Limits
 	Poll   time.Duration // of run.json and locks; default 500 ms
 	Logger *slog.Logger
 }
 
-// Sink receives what happens to the runs that a Watcher follows. Its methods are
-// called from several goroutines and must not call the Watcher; Interval, Sampled
-// and Changed must not block either.
+// Sink receives the events of the runs that a Watcher follows. Its methods are called from several
+// goroutines and must not call the Watcher. Interval, Sampled and Changed must not block either.
 type Sink interface {
-	// Began: this process became the run's owner, perhaps again after a restart,
-	// perhaps of a run that has ended.
+	// Began: this process became the run's owner, perhaps again after a restart, perhaps after the
+	// run's end.
 	Began(rundir.Directory, rundir.Meta)
-	// Identified: servers or hosts of a run that this process owns were recorded.
+	// Identified: this process, the run's owner, recorded servers or hosts of the run.
 	Identified(rundir.Directory, rundir.Meta)
-	// Interval: the tool has reported an interval, which ends at elapsed seconds
-	// on the run's axis. A run's intervals come in order and from the first one,
-	// also after a restart; fresh is false for those that were written before
-	// they were looked for. The report is valid during the call.
+	// Interval: the tool has reported an interval that ends at elapsed seconds on the run's axis.
+	// The intervals of a run come in order, from the first one, also after a restart. fresh is
+	// false for intervals written before the agent looked. The report is valid only during the
+	// call.
 	Interval(id string, elapsed float64, r *tool.Report, fresh bool)
-	// Sampled: what the run's own servers answered at a tick.
+	// Sampled: a tick's samples of the run's servers.
 	Sampled(id string, f engine.Frame)
-	// Hosts: what the run's own machines did at a tick.
+	// Hosts: a tick's samples of the run's machines.
 	Hosts(id string, f engine.Frame)
-	// Settled: the tool has ended and its output was read to the end. Called for
-	// the run's owner, once or, if a restart intervenes, twice.
+	// Settled: the tool has ended and its output was read to the end. Called for the run's owner,
+	// once or, with a restart in between, twice.
 	Settled(rundir.Directory, ingest.Snapshot)
 	// Changed: something about any run may have changed.
 	Changed()
@@ -99,9 +97,9 @@ func (Discard) Settled(rundir.Directory, ingest.Snapshot) {}
 // Changed implements Sink.
 func (Discard) Changed() {}
 
-// Limits bound what a Watcher does at a time.
+// Limits bound what a Watcher keeps and follows at a time.
 type Limits struct {
-	DrainTimeout time.Duration // of runs that have none of their own
+	DrainTimeout time.Duration // for runs without their own
 	MaxLive      int           // runs that are followed
 	MaxKept      int           // summaries of ended runs
 }
