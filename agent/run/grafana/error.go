@@ -15,21 +15,21 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/table"
 )
 
-// Problem is what a failed request means for the next attempt.
+// Problem classifies a failed request for the next attempt.
 type Problem uint8
 
 const (
-	Unreachable  Problem = iota // no answer, or only a part of one
-	Busy                        // Grafana can't now
+	Unreachable  Problem = iota // no answer, or an incomplete one
+	Busy                        // Grafana is temporarily unable
 	Unauthorised                // the token is missing, wrong or without the permission
-	NotGrafana                  // what answers is not Grafana's API
+	NotGrafana                  // the answer is not from Grafana's API
 	Refused                     // Grafana understood and does not accept the request
 )
 
 // RequestError is a request to Grafana that failed.
 type RequestError struct {
 	Problem Problem
-	Status  int // of HTTP; 0: no answer
+	Status  int // HTTP status; 0: no answer
 	Message string
 	// RetryAfter is how long Grafana asks to wait, at most maxRetryAfter.
 	RetryAfter time.Duration
@@ -52,7 +52,7 @@ func (e *RequestError) Error() string {
 
 func (e *RequestError) Unwrap() error { return e.Err }
 
-// IsStatus reports whether err is an answer with that status.
+// IsStatus reports whether err is an answer with this status.
 func IsStatus(err error, status int) bool {
 	e, ok := errors.AsType[*RequestError](err)
 	return ok && e.Status == status
@@ -62,13 +62,13 @@ func unreachableError(err error) error {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err // without method and URL, which callers name
 	}
-	if strings.HasPrefix(err.Error(), "failed to parse Location header") { // it quotes that, whatever it holds
+	if strings.HasPrefix(err.Error(), "failed to parse Location header") { // it quotes the header, whatever that contains
 		return &RequestError{Problem: NotGrafana, Message: "it redirects, which is not followed"}
 	}
 	return &RequestError{Problem: Unreachable, Err: err}
 }
 
-// statusError makes an answer other than 2xx into an error.
+// statusError converts an answer other than 2xx to an error.
 func statusError(res *http.Response, body []byte, redactor *secret.Redactor) error {
 	e := &RequestError{Status: res.StatusCode, RetryAfter: retryAfter(res.Header.Get("Retry-After"))}
 	message, fromGrafana := messageOf(body)
@@ -92,7 +92,7 @@ func statusError(res *http.Response, body []byte, redactor *secret.Redactor) err
 	return e
 }
 
-// messageOf returns the message of an error in Grafana's form.
+// messageOf returns the message of an error in Grafana's format.
 func messageOf(body []byte) (string, bool) {
 	var answer struct {
 		Message *string `json:"message"`
@@ -103,7 +103,7 @@ func messageOf(body []byte) (string, bool) {
 	return *answer.Message, true
 }
 
-// maxRetryAfter bounds how long one answer can put requests off.
+// maxRetryAfter bounds how long one answer can delay requests.
 const maxRetryAfter = 10 * time.Minute
 
 // retryAfter reads the header: seconds, or a date.

@@ -1,5 +1,5 @@
-// Package grafana makes requests to the HTTP API of a Grafana. The error of a request
-// says what its failure means for the next attempt.
+// Package grafana makes requests to the HTTP API of Grafana. The error of a request classifies the
+// failure for the next attempt.
 package grafana
 
 import (
@@ -20,8 +20,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/table"
 )
 
-// RequestTimeout is generous: Grafana may still carry out a change whose request was
-// given up.
+// RequestTimeout is generous, because Grafana may still carry out a request that timed out.
 const RequestTimeout = 20 * time.Second
 
 // MaxAnswer bounds an answer, in bytes.
@@ -29,8 +28,8 @@ const MaxAnswer = 4 << 20
 
 // Client makes requests to one Grafana. It is safe for concurrent use.
 type Client struct {
-	// HTTP makes the requests. It follows no redirect: a redirect is a wrong address or a
-	// login page, and a secret goes only to the address that the user configured.
+	// HTTP makes the requests. It does not follow redirects: a redirect means a wrong address or a
+	// login page, and a secret goes only to the configured address.
 	HTTP *http.Client
 
 	base           *url.URL
@@ -38,13 +37,13 @@ type Client struct {
 	user, password string
 }
 
-// New returns a client for the Grafana at address, which may have a path. It reads the
-// token from tokenFile at each request, so that a new one counts at once; without a file
-// it sends none. The error is for an address that can't be that of a Grafana.
+// New returns a client for the Grafana at address, which may have a path. It reads the token from
+// tokenFile at each request, so a new token takes effect immediately; without a file it sends none.
+// The error reports an address that can't belong to a Grafana.
 func New(address, tokenFile string) (*Client, error) {
 	base, err := url.Parse(address)
 	if err != nil {
-		// url.Error repeats the URL, which may hold a password.
+		// url.Error repeats the URL, which may contain a password.
 		return nil, errors.New("grafana url can't be read: use http://host:port or https://host/path")
 	}
 	switch {
@@ -63,7 +62,7 @@ func New(address, tokenFile string) (*Client, error) {
 	}}, nil
 }
 
-// NewLogin is New for a client that logs in as a user.
+// NewLogin is like New, but the client logs in as a user.
 func NewLogin(address, user, password string) (*Client, error) {
 	c, err := New(address, "")
 	if err == nil {
@@ -72,10 +71,10 @@ func NewLogin(address, user, password string) (*Client, error) {
 	return c, err
 }
 
-// Address returns Grafana's address, without a slash at its end.
+// Address returns Grafana's address without a trailing slash.
 func (c *Client) Address() string { return strings.TrimRight(c.base.String(), "/") }
 
-// TokenFile returns the path of the file with the token; empty if there is none.
+// TokenFile returns the path of the token's file; empty without one.
 func (c *Client) TokenFile() string { return c.tokenFile }
 
 // Close closes idle connections.
@@ -97,8 +96,8 @@ func (c *Client) logIn(r *http.Request) (string, error) {
 	return token, err
 }
 
-// Do makes one request. The body is in as JSON, none if in is nil; the answer is decoded
-// into out, unless that is nil. Errors are *RequestError.
+// Do makes one request. The body is in as JSON, or empty if in is nil. The answer is decoded into
+// out, unless out is nil. Errors are *RequestError.
 func (c *Client) Do(ctx context.Context, method, path string, in, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
 	defer cancel()

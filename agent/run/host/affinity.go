@@ -7,12 +7,12 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 )
 
-// littleCPU is the share of the CPU of the process that used most below which another one of the
-// program, such as a shell that started it, does not count.
+// littleCPU: processes with less than this share of the CPU of the program's busiest process do not
+// count, such as a shell that started it.
 const littleCPU = 0.1
 
-// allowed returns how many cores some processes may use together, those left out that use little CPU;
-// 0 if that is not known.
+// allowed returns how many cores some processes may use together, ignoring those that use little
+// CPU; 0 if unknown.
 func (p *Programs) allowed(all map[int]process, pids []int) int {
 	most := 0.0
 	for _, pid := range pids {
@@ -34,7 +34,7 @@ func (p *Programs) allowed(all map[int]process, pids []int) int {
 	return len(cores)
 }
 
-// addCores adds the numbers in a list such as 0-3,8, see cpuset(7).
+// addCores adds the numbers of a list such as 0-3,8, see cpuset(7).
 func addCores(to map[int]bool, list []byte) {
 	for part := range bytes.SplitSeq(bytes.TrimSpace(list), []byte(",")) {
 		from, until, isRange := bytes.Cut(part, []byte("-"))
@@ -57,8 +57,8 @@ var (
 	serversCores = gauge("host_servers_cores")
 )
 
-// ToolCores and ServersCores are read with the CPU times of all processes, and unknown where the tool's
-// process is.
+// ToolCores and ServersCores are read together with the CPU times of all processes, and unknown
+// where the tool's process is unknown.
 var (
 	ToolCores    = inTables(71, "tool_cores", "Cores that the tool may use", "of all cores; fewer if it is pinned (taskset, cpuset)", measure.Count, measure.ValueOf(toolCores))
 	ServersCores = inTables(71, "servers_cores", "Cores that servers and proxies may use", "of all cores; fewer if they are pinned (taskset, cpuset)", measure.Count, measure.ValueOf(serversCores))

@@ -13,26 +13,25 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 )
 
-// Facts that are known to limit a run.
+// Facts that are known to limit runs.
 const (
-	// Governor is how the CPUs' frequency is chosen.
+	// Governor selects the CPUs' frequency.
 	Governor = "cpu_governor"
-	// PortRange is from the first to the last port of outgoing connections.
+	// PortRange is the range of ports for outgoing connections.
 	PortRange = "net.ipv4.ip_local_port_range"
-	// OpenFiles and Processes are limits of the tool's process: each connection takes a
-	// file.
+	// OpenFiles and Processes are limits of the tool's process: each connection needs a file.
 	OpenFiles = "tool_nofile"
 	Processes = "tool_nproc"
-	// ReceiveQueues begins the names of the facts of network interfaces that have one queue
-	// of received packets, which one core serves, unless RPS spreads them.
+	// ReceiveQueues is the prefix of facts about network interfaces with a single queue for
+	// received packets, which one core serves unless RPS spreads them.
 	ReceiveQueues = "receive_queues_"
 )
 
 // OneQueue is the value of ReceiveQueues for one queue without RPS.
 const OneQueue = "1, no RPS"
 
-// Settings implements engine.Configured: what the machine is and how its kernel is set, as
-// far as it matters to a benchmark. What the system does not show is absent.
+// Settings implements engine.Configured: the machine's hardware and kernel settings, as far as they
+// matter to a benchmark. Facts that the system does not report are absent.
 func (p *procfsProber) Settings(context.Context) (engine.Settings, error) {
 	facts := engine.Settings{"kernel": p.release}
 	set := func(name, value string) {
@@ -74,11 +73,11 @@ func (p *procfsProber) Settings(context.Context) (engine.Settings, error) {
 	return facts, nil
 }
 
-// maxFileSystems bounds those that are recorded.
+// maxFileSystems bounds the recorded file systems.
 const maxFileSystems = 16
 
-// fileSystems returns the file systems on disks, and the one of /, by where they are
-// mounted: kind, device and options.
+// fileSystems returns the file systems on disks, plus the root file system, by mount point: type,
+// device and options.
 func fileSystems(mounts string) map[string]string {
 	found := map[string]string{}
 	for line := range strings.Lines(mounts) {
@@ -87,7 +86,7 @@ func fileSystems(mounts string) map[string]string {
 		if !ok || len(mount) < 6 || len(rest) < 3 {
 			continue
 		}
-		// One of the same device elsewhere is a part of it.
+		// Other mounts of the same device are parts of it.
 		if place := mount[4]; (strings.HasPrefix(rest[1], "/dev/") && mount[3] == "/" || place == "/") && len(found) < maxFileSystems {
 			options := strings.Split(mount[5], ",")
 			for option := range strings.SplitSeq(rest[2], ",") {
@@ -101,8 +100,7 @@ func fileSystems(mounts string) map[string]string {
 	return found
 }
 
-// receiveQueues returns how the interfaces with a link share received packets between
-// cores.
+// receiveQueues returns how interfaces with a link distribute received packets over cores.
 func receiveQueues(net string) map[string]string {
 	found := map[string]string{}
 	interfaces, err := os.ReadDir(net)
@@ -127,7 +125,7 @@ func receiveQueues(net string) map[string]string {
 	return found
 }
 
-// diskFacts returns what a disk is, of its folder in /sys/block.
+// diskFacts describes a disk from its folder in /sys/block.
 func diskFacts(folder string) string {
 	var facts []string
 	if model := text(folder + "/device/model"); model != "" {
@@ -169,7 +167,7 @@ func ProcessLimits(pid int) engine.Settings {
 	return facts
 }
 
-// text returns what a small file has; empty if it can't be read.
+// text returns the content of a small file; empty if it can't be read.
 func text(path string) string {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -178,7 +176,7 @@ func text(path string) string {
 	return string(bytes.TrimSpace(data))
 }
 
-// chosen returns the word in brackets of "always [madvise] never".
+// chosen returns the word in brackets, as in "always [madvise] never".
 func chosen(words string) string {
 	_, rest, _ := strings.Cut(words, "[")
 	word, _, _ := strings.Cut(rest, "]")

@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// files reads the small files of a kernel, into one buffer. Package os takes three times as
-// many system calls for one: it has the file polled, and begins with 512 bytes.
+// files reads the small files of a kernel, into one buffer. Package os takes three times as many
+// system calls per file: it registers the file for polling, and begins with 512 bytes.
 type files struct{ buffer []byte }
 
-// read returns what a file has, valid until the next call.
+// read returns the content of a file, valid until the next call.
 func (f *files) read(path string) ([]byte, error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -36,7 +36,7 @@ func (f *files) read(path string) ([]byte, error) {
 	}
 }
 
-// number returns the number that a file consists of.
+// number returns the number in a file that has nothing else.
 func (f *files) number(path string) (float64, bool) {
 	data, err := f.read(path)
 	if err != nil {
@@ -55,7 +55,7 @@ func named(data []byte, name string) (float64, bool) {
 	return 0, false
 }
 
-// paired returns a value of a file whose lines come in pairs, one of names and one of values,
+// paired returns a value from a file whose lines come in pairs, one of names and one of values,
 // both with the same prefix.
 func paired(data []byte, prefix, name string) (float64, bool) {
 	var names [][]byte
@@ -77,7 +77,7 @@ func paired(data []byte, prefix, name string) (float64, bool) {
 	return 0, false
 }
 
-// firstNumber returns the number with which a text begins.
+// firstNumber returns the number at the beginning of a text.
 func firstNumber(text []byte) (float64, bool) {
 	text = bytes.TrimLeft(text, " \t")
 	if end := bytes.IndexAny(text, " \n"); end >= 0 {

@@ -1,8 +1,8 @@
-// Package host samples machines: the agent's own by procfs, others by their
-// node_exporter. Both give the same values, so that whether the generator, a server or
-// neither was the limit is read in the same way.
+// Package host samples machines: the agent's own from procfs, others from their node_exporter. Both
+// sources give the same values, so a limit of the generator is found in the same way as a limit of
+// a server.
 package host
 
-// File is the name of the file in a run directory that holds what the run's machines did,
-// in the format of the servers' record, see package record.
+// File is the name of the file with the samples of the run's machines in a run directory. Its
+// format is that of the servers' record, see package record.
 const File = "host.jsonl"

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// listeners returns those of some processes that listen on one of the ports, nil if none is known
-// to do so: the files of another user's process can't be read without the rights of root.
+// listeners returns the processes that listen on one of the ports; nil if none is known to. Only
+// root can read the files of another user's process.
 func (f *files) listeners(proc string, pids, ports []int) []int {
 	sockets := map[string]bool{}
 	for _, name := range []string{"/net/tcp", "/net/tcp6"} {
@@ -39,7 +39,7 @@ func (f *files) listeners(proc string, pids, ports []int) []int {
 		if err != nil {
 			continue
 		}
-		names, _ := dir.Readdirnames(-1) // what is there is read
+		names, _ := dir.Readdirnames(-1) // an error leaves a partial list
 		_ = dir.Close()
 		if slices.ContainsFunc(names, func(name string) bool {
 			link, err := os.Readlink(folder + "/" + name)

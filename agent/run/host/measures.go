@@ -10,8 +10,8 @@ func counter(name string, labels ...string) *measure.Metric {
 	return &measure.Metric{Name: name, Kind: measure.Counter, Labels: labels}
 }
 
-// The values of a machine. They are not exposed as metrics: node_exporter has them. CPU
-// times are those of all cores; guest time is in user.
+// The values of a machine. They are not exposed as metrics, since node_exporter exposes them. CPU
+// times are sums over all cores; user includes guest time.
 var (
 	cpuUser    = counter("host_cpu_user_seconds_total") // nice included
 	cpuSystem  = counter("host_cpu_system_seconds_total")
@@ -27,11 +27,11 @@ var (
 	Switches         = counter("host_context_switches_total")
 
 	memoryTotal = gauge("host_memory_total_bytes")
-	memoryUsed  = gauge("host_memory_used_bytes") // all but what is available to programs
+	memoryUsed  = gauge("host_memory_used_bytes") // all memory except what is available to programs
 	swapUsed    = gauge("host_swap_used_bytes")
 	Swapped     = counter("host_swapped_pages_total") // in and out
 
-	// Disks are whole ones, without those that others make up (dm, md).
+	// Only whole disks are counted, not devices composed of other disks (dm, md).
 	DiskRead         = counter("host_disk_read_bytes_total", "device")
 	DiskWritten      = counter("host_disk_written_bytes_total", "device")
 	DiskReads        = counter("host_disk_reads_total", "device")
@@ -43,7 +43,7 @@ var (
 	DiskQueueTime    = counter("host_disk_queue_seconds_total", "device")
 	BusiestDiskShare = gauge("host_disk_busiest_ratio")
 
-	// Network interfaces are those with a link of their own.
+	// Network interfaces with their own link.
 	NetReceived        = counter("host_network_received_bytes_total", "device")
 	NetSent            = counter("host_network_sent_bytes_total", "device")
 	netReceivedPackets = counter("host_network_received_packets_total", "device")
@@ -57,11 +57,12 @@ var (
 	conntrack   = gauge("host_conntrack_entries")
 	conntracks  = gauge("host_conntrack_limit")
 
-	// These are of the machine on which the tool was started, see Programs.
+	// Only for the machine on which the tool was started, see Programs.
 	toolHeld    = gauge("host_tool_held_ratio")
 	serversHeld = gauge("host_servers_held_ratio")
 
-	// cpuWaiting is what all tasks waited for a core, together, which node_exporter has of most kernels.
+	// cpuWaiting is the time that all tasks together waited for a core. node_exporter has it for
+	// most kernels.
 	cpuWaiting = counter("host_cpu_waiting_seconds_total")
 
 	pressureCPU    = counter("host_pressure_cpu_seconds_total")
@@ -69,7 +70,7 @@ var (
 	pressureMemory = counter("host_pressure_memory_seconds_total")
 )
 
-// The shares that monitoring programs print in place of times.
+// Monitoring programs print shares instead of times.
 var (
 	BusyShare   = gauge("host_cpu_busy_ratio")
 	IOWaitShare = gauge("host_cpu_iowait_ratio")
@@ -99,7 +100,7 @@ var (
 		ID: "cpu_busiest_core", Title: "CPU of the busiest core", Short: "core", Note: "share of the time in which it was in use",
 		Unit: measure.Ratio, Scope: measure.Host, Summary: measure.Mean, Spread: true, Rank: 35,
 	}).Or(measure.ValueOf(BusiestCoreShare))
-	// Cores are those that are online.
+	// Cores that are online.
 	Cores = measure.New(measure.Measure{
 		ID: "cores", Title: "CPU cores", Note: "online", Unit: measure.Count, Scope: measure.Host, Summary: measure.Last, NoChart: true, Rank: 5,
 	}).Or(measure.ValueOf(CoreCount))
@@ -112,9 +113,9 @@ var (
 		ID: "pressure_cpu", Title: "Waiting for CPU", Note: "share of the time in which a task waited for a core",
 		Unit: measure.Ratio, Scope: measure.Host, Summary: measure.Mean, Spread: true, Rank: 60,
 	}).Or(measure.ShareOf(pressureCPU))
-	// Waiting is known of machines that a node_exporter samples.
+	// Waiting is available for machines that a node_exporter samples.
 	Waiting = inTables(59, "tasks_waiting", "Tasks that wait for a core", "on average", measure.Count, measure.RateOf(cpuWaiting))
-	// ToolHeld and ServersHeld are unknown where the tool's process is not known.
+	// ToolHeld and ServersHeld are unknown if the tool's process is unknown.
 	ToolHeld    = inTables(63, "tool_held", "Tool held by a CPU quota", "share of the time", measure.Ratio, measure.ValueOf(toolHeld))
 	ServersHeld = inTables(63, "servers_held", "Servers held by a CPU quota", "share of the time, of the server that is held most", measure.Ratio, measure.ValueOf(serversHeld))
 	_           = charted(61, "pressure_io", "Waiting for disks", "share of the time in which a task waited for a disk", measure.Ratio, measure.ShareOf(pressureIO))
@@ -134,7 +135,7 @@ var (
 	_ = inTables(84, "disk_flushes", "Disk flushes", "per second", measure.PerSecond, measure.RateOf(DiskFlushes))
 	// DiskWait is unknown while there are no operations.
 	DiskWait = charted(85, "disk_wait", "Disk latency", "mean time of a read or write, its queue included", measure.Seconds, measure.RateOf(DiskReadTime).Plus(DiskWriteTime).Over(DiskReads, DiskWrites))
-	// DiskReadWait is that of reads alone.
+	// DiskReadWait is the same for reads alone.
 	DiskReadWait = inTables(85, "disk_read_wait", "Disk latency of reads", "mean time of a read, its queue included", measure.Seconds, measure.RateOf(DiskReadTime).Over(DiskReads))
 	DiskQueue    = charted(86, "disk_queue", "Disk queue", "reads and writes that are waited for, on average, of all disks", measure.Count, measure.RateOf(DiskQueueTime))
 
@@ -166,7 +167,7 @@ func counted(rank int, id, title string, sources ...measure.Source) *measure.Mea
 	return measure.New(measure.Measure{ID: id, Title: title, Note: "per second", Unit: measure.PerSecond, Scope: measure.Host, Summary: measure.Increase, Rank: rank}).Or(sources...)
 }
 
-// What a transaction of the run takes of a machine.
+// Cost of a transaction of the run on a machine.
 var (
 	CPUCost = cost(210, "cost_cpu", "CPU", "time", measure.Seconds, measure.RateOf(cpuUser).Plus(cpuSystem, cpuSoftIRQ, cpuIRQ))
 	_       = cost(220, "cost_context_switches", "Context switches", "", measure.Count, measure.RateOf(Switches))

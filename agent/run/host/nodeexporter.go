@@ -18,7 +18,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 )
 
-// The engines of machines, by which Open chooses.
+// The engines of machines, from which Open chooses.
 const (
 	Procfs       = "procfs"        // the agent's own machine
 	NodeExporter = "node_exporter" // Target.Address is the URL
@@ -35,13 +35,11 @@ func Open(t engine.Target, _ *slog.Logger) (engine.Prober, error) {
 	return nil, fmt.Errorf("machines have no engine %q", t.Engine)
 }
 
-// maxAnswer bounds what a node_exporter may send: one with all collectors sends some
-// 300 KB.
+// maxAnswer bounds the answer of a node_exporter: one with all collectors sends some 300 KB.
 const maxAnswer = 8 << 20
 
-// collectors are asked for alone: the others would cost the server's machine CPU for nothing.
-// A node_exporter in which one of them is switched off refuses the request; it is then
-// asked for all it has.
+// Only these collectors are requested: the others would waste CPU on the server's machine. A
+// node_exporter with one of them disabled refuses the request; then everything is requested.
 var collectors = []string{"conntrack", "cpu", "diskstats", "meminfo", "netclass", "netdev", "netstat", "pressure", "schedstat", "stat", "time", "uname", "vmstat"}
 
 // exporterProber reads one node_exporter through one connection.
@@ -67,7 +65,7 @@ func newExporterProber(address string) (*exporterProber, error) {
 	p.url = u.String()
 	p.client = &http.Client{
 		Transport: &http.Transport{MaxIdleConns: 1, MaxConnsPerHost: 1, DisableCompression: true},
-		// The configuration names the address.
+		// The configuration names the address: redirects are not followed.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return p, nil
@@ -108,7 +106,7 @@ func (p *exporterProber) get(ctx context.Context, address string) (status int, e
 	request.Header.Set("User-Agent", "benchwatch")
 	response, err := p.client.Do(request)
 	if err != nil {
-		if inner, ok := errors.AsType[*url.Error](err); ok { // it names the address and its query
+		if inner, ok := errors.AsType[*url.Error](err); ok { // it repeats the address and its query
 			err = inner.Err
 		}
 		if explained := engine.ExplainConnection(request.URL.Host, err); explained != nil {
@@ -145,7 +143,7 @@ func (p *exporterProber) Close() error {
 	return nil
 }
 
-// family is what is made of a family's series.
+// family is how to read the series of a metric family.
 type family struct {
 	metric *measure.Metric
 	of     func(r *reading, device string, m *measure.Metric, v float64)
@@ -155,7 +153,7 @@ func plain(r *reading, _ string, m *measure.Metric, v float64) { r.single[m] += 
 
 const cpuFamily, nameFamily = "node_cpu_seconds_total", "node_uname_info"
 
-// families are what is read of an answer beside those two.
+// families are read besides cpuFamily and nameFamily.
 var families = map[string]family{
 	"node_context_switches_total":              {Switches, plain},
 	"node_memory_MemTotal_bytes":               {memoryTotal, plain},
@@ -220,8 +218,8 @@ func parse(body []byte) (*reading, error) {
 	return r, nil
 }
 
-// needed returns the lines of the families that are read: of a node_exporter that sends
-// all it has these are the smaller part.
+// needed returns the lines of the families that are read. In the answer of a node_exporter with all
+// collectors they are the smaller part.
 func needed(body []byte) []byte {
 	kept := make([]byte, 0, min(len(body), 64<<10))
 	for line := range bytes.Lines(body) {

@@ -11,8 +11,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 )
 
-// procfsProber reads the agent's own machine. What the system does not have, such as
-// pressure, is absent.
+// procfsProber reads the agent's own machine. Values that the system does not have, such as
+// pressure, are absent.
 type procfsProber struct {
 	files    files
 	nodename string
@@ -27,7 +27,7 @@ const linkEvery = time.Minute
 
 func newProcfsProber() *procfsProber {
 	p := &procfsProber{}
-	p.nodename, _ = os.Hostname() // an unknown name is no one's
+	p.nodename, _ = os.Hostname() // an unknown name matches nothing
 	p.release = text("/proc/sys/kernel/osrelease")
 	return p
 }
@@ -56,7 +56,7 @@ func (p *procfsProber) Probe(context.Context) (*engine.Status, error) {
 	p.readNetwork(r, now)
 	for name, m := range map[string]*measure.Metric{"cpu": pressureCPU, "io": pressureIO, "memory": pressureMemory} {
 		if text, err := p.files.read("/proc/pressure/" + name); err == nil {
-			if _, total, ok := bytes.Cut(text, []byte(" total=")); ok { // of some tasks; then of all
+			if _, total, ok := bytes.Cut(text, []byte(" total=")); ok { // the line for some tasks, then for all
 				if us, ok := firstNumber(total); ok {
 					r.single[m] = us / 1e6
 				}
@@ -121,8 +121,8 @@ func (p *procfsProber) readNetwork(r *reading, now time.Time) {
 	}
 }
 
-// speedOf returns the speed of an interface's link in bytes per second, 0 if it is
-// unknown, as that of most virtual ones.
+// speedOf returns the speed of an interface's link in bytes per second; 0 if unknown, as for most
+// virtual interfaces.
 func (p *procfsProber) speedOf(name string) float64 {
 	if name != filepath.Base(name) {
 		return 0

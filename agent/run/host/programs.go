@@ -12,61 +12,61 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 )
 
-// serverPrograms are those of database servers and of proxies before them, as the kernel names
-// their processes: with up to 15 bytes.
+// serverPrograms are the process names of database servers and their proxies. The kernel cuts them
+// to 15 bytes.
 var serverPrograms = []string{
 	"mysqld", "mariadbd", "mongod", "mongos", "tidb-server", "tikv-server", "pd-server", "tiflash", "TiFlashMain", "mysql-proxyd",
 	"proxysql", "haproxy", "maxscale", "mysqlrouter", "envoy",
 }
 
 const (
-	// programsEvery is how often all processes are read, more seldom if there are many: one takes
-	// 10 to 30 µs.
+	// programsEvery is how often all processes are read. With many processes it is less often: one
+	// takes 10 to 30 µs.
 	programsEvery = 5 * time.Second
 	processEvery  = 20 * time.Millisecond
-	// firstPrograms is when they are read for the second time: then it is known which use much.
+	// firstPrograms is the time of the second reading, which shows the busy programs.
 	firstPrograms = time.Second
-	// namedCores is how much CPU a program uses before it is recorded by its name; the others
-	// are OtherPrograms together. At most mostPrograms are.
+	// namedCores is the CPU use from which a program is recorded by its name, up to mostPrograms.
+	// The rest is summed up as OtherPrograms.
 	namedCores   = 0.1
 	mostPrograms = 12
-	// OtherPrograms are those that are not recorded by their names.
+	// OtherPrograms are the programs without a name in the record.
 	OtherPrograms = "others"
 )
 
-// Programs adds up what CPU the tool, the servers and other programs used on the agent's own
-// machine, and how long the tool and the servers waited for it. The agent itself and threads of the kernel are left out. The zero Programs has
-// read nothing.
+// Programs adds up the CPU time of the tool, the servers and other programs on the agent's own
+// machine, and the time that the tool and the servers waited for a core. It excludes the agent
+// itself and kernel threads. The zero Programs has read nothing.
 type Programs struct {
 	files     files
 	root      string // empty: /proc
 	at        time.Time
 	again     bool // they were read twice
 	processes map[int]process
-	// used is in seconds since the first reading. Nothing was seen of what has no value.
+	// used is in seconds since the first reading. A program without a value was not seen.
 	tool, servers float64
 	server        bool // a process of a server was seen
 	others        map[string]float64
-	// toolPIDs and serverPIDs are those processes at the last reading of all, whose threads are read
-	// at each tick; allServers are other runs', too.
+	// toolPIDs and serverPIDs are the processes at the last full reading; their threads are read at
+	// each tick. allServers includes other runs' servers.
 	toolPIDs, serverPIDs       []int
 	allServers                 []int
 	toolThreads, serverThreads threads
 	quotas                     map[int]*quota // of these processes
 }
 
-// process is one at a reading, its times in seconds.
+// process is the state of a process at one reading, with times in seconds.
 type process struct {
 	name                   string
 	parent, session        int
 	own, children, started float64
 }
 
-// Read adds to a sample of this machine for how long the threads of tool and servers ran and waited
-// for a core since the first reading, the share of the time since the previous one in which a quota
-// held them, and, if it is time to read that again, what CPU all programs used. tool is the tool's
-// process, which leads a session; ports are those of the run's servers and proxies: if it is known
-// which servers listen there, another one is another program.
+// Read adds to a sample of this machine: for how long the threads of tool and servers ran and
+// waited for a core since the first reading; the share of the time since the previous reading in
+// which a quota throttled them; and, when due, the CPU time of all programs. tool is the tool's
+// process, which leads a session. ports are the ports of the run's servers and proxies: if the
+// servers that listen there are known, all others count as other programs.
 func (p *Programs) Read(tool int, ports []int, now time.Time, out *engine.Status) {
 	p.readPrograms(tool, ports, now, out)
 	root := p.proc()
@@ -121,7 +121,7 @@ func (p *Programs) readPrograms(tool int, ports []int, now time.Time, out *engin
 	}
 }
 
-// sort finds which processes are the tool's and which are servers of the run.
+// sort finds the processes of the tool and of the run's servers.
 func (p *Programs) sort(tool int, ports []int, read map[int]process) {
 	var servers []int
 	p.toolPIDs = nil
@@ -143,10 +143,10 @@ func (p *Programs) sort(tool int, ports []int, read map[int]process) {
 	p.server = p.server || len(p.serverPIDs) > 0
 }
 
-// add adds what was used between two readings. What a process used that ended is in the times
-// of the children of the one that waited for it, which may have used it before.
+// add adds the CPU time between two readings. The time of an ended process is in the child times of
+// the process that waited for it, some of which may have been counted before.
 func (p *Programs) add(tool int, read map[int]process, seconds float64) {
-	ended := map[int]float64{} // by the process that waited: what it had used before
+	ended := map[int]float64{} // by the waiting process: the time already counted
 	for pid, was := range p.processes {
 		if now, alive := read[pid]; alive && now.started == was.started {
 			continue
@@ -169,7 +169,7 @@ func (p *Programs) add(tool int, read map[int]process, seconds float64) {
 			was = process{}
 		}
 		one := max(0, now.own-was.own)
-		if pid != 1 { // it waits for orphans of all
+		if pid != 1 { // it waits for all orphans
 			one += max(0, now.children-was.children-ended[pid])
 		}
 		switch {
@@ -189,7 +189,7 @@ func (p *Programs) add(tool int, read map[int]process, seconds float64) {
 		default:
 			p.others[OtherPrograms] += one
 			if one >= namedCores*seconds && len(p.others) <= mostPrograms {
-				p.others[name] = 0 // from now on
+				p.others[name] = 0 // counts from now on
 			}
 		}
 	}
@@ -213,7 +213,7 @@ func isBelow(all map[int]process, pid, ancestor int) bool {
 	return false
 }
 
-// readAll reads all processes; nil where there is no /proc.
+// readAll reads all processes; nil without /proc.
 func (p *Programs) readAll() map[int]process {
 	root := p.proc()
 	dir, err := os.Open(root)
@@ -221,7 +221,7 @@ func (p *Programs) readAll() map[int]process {
 		return nil
 	}
 	defer dir.Close()
-	names, _ := dir.Readdirnames(-1) // what is there is read
+	names, _ := dir.Readdirnames(-1) // an error leaves a partial list
 	all := make(map[int]process, len(p.processes))
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
@@ -249,14 +249,14 @@ func parseProcess(text []byte) (process, bool) {
 	if begin < 0 || end < begin {
 		return process{}, false
 	}
-	// Of the fields after the name, the third one in the manual is the first here.
+	// Fields are counted after the name: the third one in the manual is the first here.
 	const ppid, session, utime, starttime = 4 - 3, 6 - 3, 14 - 3, 22 - 3
 	fields := bytes.Fields(text[end+1:])
 	if len(fields) <= starttime {
 		return process{}, false
 	}
 	number := func(i int) float64 {
-		v, _ := strconv.ParseFloat(string(fields[i]), 64) // the kernel's are numbers
+		v, _ := strconv.ParseFloat(string(fields[i]), 64) // the kernel prints numbers
 		return v
 	}
 	return process{
@@ -265,7 +265,7 @@ func parseProcess(text []byte) (process, bool) {
 	}, true
 }
 
-// printable returns a name, which any user can choose for a process, without what is not ASCII.
+// printable removes non-ASCII characters from a process name, which any user can choose.
 func printable(name []byte) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {
@@ -275,15 +275,15 @@ func printable(name []byte) string {
 	}, string(name))
 }
 
-// The seconds of CPU that programs used on the machine on which the tool was started.
+// CPU seconds of programs on the machine on which the tool was started.
 var (
 	toolCPU    = counter("host_tool_cpu_seconds_total")
 	serversCPU = counter("host_servers_cpu_seconds_total")
 	othersCPU  = counter("host_other_programs_cpu_seconds_total", Program)
 )
 
-// Which programs used the CPU. They are read every few seconds, so that they have no rate at each
-// tick, and are unknown where the tool's process is.
+// The CPU time by program. It is read every few seconds, so there is no rate at each tick, and it
+// is unknown if the tool's process is unknown.
 var (
 	ToolCPU    = used(64, "tool_cpu_seconds", "CPU seconds of the tool", toolCPU)
 	ServersCPU = used(65, "servers_cpu_seconds", "CPU seconds of servers and proxies", serversCPU)

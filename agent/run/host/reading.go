@@ -10,8 +10,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 )
 
-// reading is what a machine reported at one moment, from which both sources make a
-// Status.
+// reading is the state of a machine at one moment. Both sources make a Status from it.
 type reading struct {
 	nodename, release string
 	at                float64 // by the machine's own clock, in seconds; 0: unknown
@@ -19,11 +18,11 @@ type reading struct {
 	cpus              map[string]*cpuTime
 	disks, networks   map[string]*device
 	single            map[*measure.Metric]float64
-	// available is what programs may still take of the memory.
+	// available is the memory that programs can still allocate.
 	available float64
 }
 
-// cpuTime is what one core did, in seconds.
+// cpuTime is the time of one core by mode, in seconds.
 type cpuTime struct{ user, system, softirq, irq, steal, iowait, idle float64 }
 
 func (c *cpuTime) busy() float64  { return c.user + c.system + c.softirq + c.irq + c.steal }
@@ -44,17 +43,17 @@ func newReading() *reading {
 	}
 }
 
-// maxDevices bounds the devices of a kind that are recorded.
+// maxDevices bounds the recorded devices of each kind.
 const maxDevices = 32
 
-// notDisks are partitions, as node_exporter leaves them out, and what other disks make
-// up or what is none: their operations would count twice.
+// notDisks are partitions, as in node_exporter's defaults, devices composed of other disks, and
+// devices that are not disks: their operations would count twice.
 var notDisks = regexp.MustCompile(`^((ram|loop|fd|(h|s|v|xv)d[a-z]|nvme\d+n\d+p|mmcblk\d+p)\d+|(dm-|md|zram|sr|nbd|drbd).*)$`)
 
-// IsDisk reports whether a device is a whole disk of its own.
+// IsDisk reports whether a device is a whole disk.
 func IsDisk(device string) bool { return !notDisks.MatchString(device) }
 
-// notLinks are interfaces without a link of their own.
+// notLinks are interfaces without their own link.
 var notLinks = regexp.MustCompile(`^(lo|(veth|docker|br-|virbr|vnet|tap|tun|cali|flannel|cni|dummy|ifb|bond|team|wg|sit|gre|erspan|ip6|ip_vti).*|.*[.:@].*)$`)
 
 func (r *reading) set(devices map[string]*device, name string, m *measure.Metric, v float64) {
@@ -95,15 +94,15 @@ func (r *reading) cpu(name string) *cpuTime {
 
 const maxCores = 4096
 
-// The order in which values are set is always the same, which the record is fastest with.
+// Values are always set in the same order, which is fastest for the record.
 var (
 	singles      = []*measure.Metric{Switches, memoryTotal, memoryUsed, swapUsed, Swapped, retransmits, listenDrops, conntrack, conntracks, cpuWaiting, pressureCPU, pressureIO, pressureMemory}
 	ofDisks      = []*measure.Metric{DiskRead, DiskWritten, DiskReads, DiskWrites, DiskFlushes, DiskReadTime, DiskWriteTime, DiskBusyTime, DiskQueueTime}
 	ofInterfaces = []*measure.Metric{NetReceived, NetSent, netReceivedPackets, netSentPackets, netDrops, netSpeed}
 )
 
-// status returns the reading as the values of a machine. previous is the reading before
-// it, which the busiest core, disk and interface are measured against; nil: none.
+// status returns the reading as a machine's values. previous is the previous reading, for the
+// busiest core, disk and interface; nil: none.
 func (r *reading) status(previous *reading) *engine.Status {
 	out := &engine.Status{Version: r.release, Nodename: r.nodename}
 	if r.booted > 0 && r.at > r.booted {
@@ -136,7 +135,7 @@ func (r *reading) status(previous *reading) *engine.Status {
 
 func (r *reading) setBusiest(out *engine.Status, previous *reading) {
 	if previous == nil || previous.booted != 0 && r.booted-previous.booted > 2 {
-		return // the first one, or the machine was restarted
+		return // first reading, or the machine was restarted
 	}
 	most, known := 0.0, false
 	for name, c := range r.cpus {

@@ -10,7 +10,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/host"
 )
 
-// dstatColumns are the columns of dstat besides those of CPU time.
+// dstatColumns are the columns of dstat besides CPU time.
 var dstatColumns = []struct {
 	name   string
 	metric *measure.Metric
@@ -21,10 +21,10 @@ var dstatColumns = []struct {
 	{"recv", host.NetReceived, "all"}, {"send", host.NetSent, "all"},
 }
 
-// dstat reads lines such as " 67  11  20   0   1| 505k 6797k|   0     0 |…", whose columns are
-// headed by those of their groups.
+// dstat reads lines such as " 67  11  20   0   1| 505k 6797k|   0     0 |…". The headings of the
+// columns are below those of their groups.
 func dstat(s *sheet) func(string) {
-	var groups [][]string // the heads of the columns
+	var groups [][]string // the column headings
 	clock := clock{}
 	return func(line string) {
 		parts := strings.Split(line, "|")

@@ -1,6 +1,6 @@
-// Package imports reads what people keep beside a benchmark's log: what vmstat, iostat,
-// mpstat and dstat printed of the machine, and dumps of a server's status and variables. Only
-// the import of logs uses it.
+// Package imports reads the files that people keep beside a benchmark's log: the output of vmstat,
+// iostat, mpstat and dstat on the machine, and dumps of a server's status and variables. Only the
+// import of logs uses it.
 package imports
 
 import (
@@ -13,17 +13,17 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 )
 
-// Folder is the files of a folder that can belong to a log, by their names. It is listed once
-// for all logs in it.
+// Folder is the files of a folder that can belong to a log, by name. It is listed once for all logs
+// in it.
 type Folder struct {
 	names names
-	// machine are by the program and the words that the name shares with a log's, dumps by these
-	// words.
+	// machine is indexed by program and by the words that the name shares with a log's; dumps only
+	// by these words.
 	machine map[string]MachineLog
 	dumps   map[string][]dump
 }
 
-// List lists a folder. A log's name can have the name of one of these tools.
+// List lists a folder. A log's name may contain the name of one of these tools.
 func List(folder string, tools tool.Set) (*Folder, error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
@@ -56,9 +56,9 @@ func machineKey(program string, words []string) string {
 	return program + " " + strings.Join(words, " ")
 }
 
-// MachineLogs returns the logs of a machine that have the name of the folder's benchmark log
-// but for the name of the program: run-8.vmstat.txt beside run-8.sysbench.txt or run-8.log.
-// alone: the folder has no other benchmark's log, and vmstat.txt belongs to it.
+// MachineLogs returns the machine logs for the folder's benchmark log called name. Their names
+// differ only in the program: run-8.vmstat.txt beside run-8.sysbench.txt or run-8.log. alone: the
+// folder has no other benchmark log, so vmstat.txt also belongs to it.
 func (f *Folder) MachineLogs(name string, alone bool) (found []MachineLog) {
 	own := f.names.words(name)
 	for _, program := range programs {
@@ -74,8 +74,8 @@ func (f *Folder) MachineLogs(name string, alone bool) (found []MachineLog) {
 	return found
 }
 
-// IsBeside reports whether a file is no benchmark's log but what belongs to one: by its name,
-// and for a dump also by its first lines.
+// IsBeside reports whether a file belongs to a benchmark's log without being one: by its name, and
+// for a dump also by its first lines.
 func IsBeside(path string) bool {
 	words := names{}.words(filepath.Base(path))
 	return slices.ContainsFunc(programs, func(p program) bool { return slices.Contains(words, p.name) }) || isDump(path, words)
@@ -104,8 +104,7 @@ func split(name string) []string {
 	return strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return strings.ContainsRune("._- ", r) })
 }
 
-// words returns the words of a file's name without those that say what kind of file it is or
-// which tool wrote it.
+// words returns the words of a file's name except for those that name the kind of file or the tool.
 func (n names) words(file string) []string {
 	words := slices.DeleteFunc(split(file), func(w string) bool {
 		return slices.Contains([]string{"txt", "log", "out", "stdout", "output"}, w)

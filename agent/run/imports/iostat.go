@@ -9,7 +9,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/host"
 )
 
-// iostatColumns are the columns that are rates of a device, with the factor to base units.
+// iostatColumns are the columns with rates of a device, with the factor to base units.
 var iostatColumns = map[string]struct {
 	metric *measure.Metric
 	factor float64
@@ -22,12 +22,12 @@ var iostatColumns = map[string]struct {
 	"aqu-sz": {host.DiskQueueTime, 1}, "avgqu-sz": {host.DiskQueueTime, 1}, "%util": {host.DiskBusyTime, 0.01},
 }
 
-// iostat reads the lines of a report: its time, CPU, then a line for each device, each with
-// heads. All but the devices can be missing.
+// iostat reads the lines of a report: its time, CPU, then a line for each device, each section with
+// headings. All but the devices can be missing.
 func iostat(s *sheet) func(string) {
 	const cpuHead, diskHead = "avg-cpu:", "Device"
 	row, head := fields{}, ""
-	hasCPU, hasDisks, began := false, false, false // of the report
+	hasCPU, hasDisks, began := false, false, false // in the current report
 	begin := func(at time.Time) {
 		s.begin(at)
 		hasCPU, hasDisks, began = false, false, true
@@ -76,15 +76,14 @@ func (s *sheet) setDisk(row *fields) {
 	}{{host.DiskReadTime, "r_await", "r/s"}, {host.DiskWriteTime, "w_await", "w/s"}} {
 		milliseconds := row.number(wait.mean)
 		if !series.IsKnown(milliseconds) {
-			milliseconds = row.number("await") // of reads and writes together, in older versions
+			milliseconds = row.number("await") // for reads and writes together, in older versions
 		}
 		s.set(wait.metric, device, milliseconds/1000*row.sum(wait.rate))
 	}
 	s.raise(host.BusiestDiskShare, row.number("%util")/100)
 }
 
-// iostatTime returns the time that a line consists of, as iostat -t prints it; zero if it has
-// none.
+// iostatTime parses a line with only a time, as iostat -t prints it; zero if it is not one.
 func iostatTime(line string) time.Time {
 	if line[0] < '0' || line[0] > '9' || !strings.Contains(line, ":") {
 		return time.Time{}

@@ -19,25 +19,25 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/host"
 )
 
-// MachineLog is what a program that watches a machine printed while a benchmark ran.
+// MachineLog is the output of a program that monitored a machine during a benchmark.
 type MachineLog struct {
 	// Program is vmstat, iostat, mpstat or dstat.
 	Program string
 	Path    string
 }
 
-// program is one whose output is read; parser returns what reads its lines into a sheet.
+// program is a supported program; parser returns the function that reads its lines into a sheet.
 type program struct {
 	name   string
 	parser func(*sheet) func(line string)
 }
 
-// programs are in order: where several print the same thing, the first one counts.
+// programs in order of precedence: if several print the same value, the first one counts.
 var programs = []program{{"mpstat", mpstat}, {"iostat", iostat}, {"vmstat", vmstat}, {"dstat", dstat}}
 
 const (
-	maxLine    = 1 << 20 // mpstat and dstat may have a column for each core
-	maxReports = 200_000 // two days, one a second
+	maxLine    = 1 << 20 // mpstat and dstat may have a column per core
+	maxReports = 200_000 // two days, one per second
 	maxColumns = 512
 )
 
@@ -47,22 +47,22 @@ type value struct {
 	device string
 }
 
-// sheet is what a program printed: a row each report, of counters what they grew by per second,
-// of CPU times the share of all cores. The first row is about the time since the machine
-// started, except for mpstat, where it is empty.
+// sheet is a program's output, a row per report: counters as growth per second, CPU times as shares
+// of all cores. The first row is about the time since the machine started, except for mpstat, where
+// it is empty.
 type sheet struct {
 	program  string
 	cores    int
 	nodename string
 	series.Table[value]
 	times []time.Time // of the rows; zero if the program prints none
-	// interval is the distance of rows in seconds, at is where they are from the first one; a row
-	// at the place of the one before is from when the clock was set back.
+	// interval is the time between rows in seconds; at is the time of each since the first. A row
+	// with the same time as the previous one is from when the clock was set back.
 	interval float64
 	at       []float64
 }
 
-// begin begins a report.
+// begin starts a report.
 func (s *sheet) begin(at time.Time) {
 	if len(s.times) < maxReports && s.Row(float64(len(s.times))) {
 		s.times = append(s.times, at)
@@ -71,7 +71,7 @@ func (s *sheet) begin(at time.Time) {
 
 func (s *sheet) set(m *measure.Metric, device string, v float64) {
 	if len(s.times) > 0 && v >= 0 && !math.IsInf(v, 0) {
-		s.Set(value{m, strings.Clone(device)}, v) // else the key holds its line
+		s.Set(value{m, strings.Clone(device)}, v) // otherwise the key retains the whole line
 	}
 }
 
@@ -116,8 +116,8 @@ func readMachineLog(ctx context.Context, log MachineLog, duration float64) (*she
 	return s, nil
 }
 
-// place finds where the rows are. A program that prints no times is taken to have printed at
-// equal distances: of a second, or longer ones if the log is shorter than duration.
+// place determines the times of the rows. For a program that prints no times it assumes equal
+// distances: one second, or longer if the log is otherwise shorter than duration.
 func (s *sheet) place(duration float64) {
 	var distances []float64
 	for i := 1; i < len(s.times); i++ {
@@ -146,9 +146,9 @@ func (s *sheet) place(duration float64) {
 	}
 }
 
-// readMachine calls visit with the values of a machine at the end of each interval of the
-// logs, up to duration after the programs began. elapsed and interval are in seconds. All
-// programs are taken to have begun at the same moment. It returns the logs that had values.
+// readMachine calls visit with the values of a machine at the end of each interval of the logs, up
+// to duration after the programs began. elapsed and interval are in seconds. It assumes that all
+// programs began at the same time, and returns the logs that had values.
 func readMachine(ctx context.Context, logs []MachineLog, duration float64, visit func(elapsed, interval float64, s *engine.Status) error) (used []MachineLog, err error) {
 	j := join{interval: math.Inf(1), owners: map[kind]*sheet{}, totals: map[value]float64{}}
 	for _, log := range logs {
@@ -157,7 +157,7 @@ func readMachine(ctx context.Context, logs []MachineLog, duration float64, visit
 			return nil, err
 		}
 		if s.interval == 0 || len(s.Keys()) == 0 {
-			continue // nothing but headings, or something else
+			continue // only headings, or something else
 		}
 		j.add(s)
 		used = append(used, log)
@@ -168,7 +168,7 @@ func readMachine(ctx context.Context, logs []MachineLog, duration float64, visit
 	return used, j.run(duration, visit)
 }
 
-// kind is what one program counts for: values of two programs must not be added up.
+// kind is the group of values taken from one program: values of two programs must not be added up.
 type kind int
 
 const (
@@ -196,7 +196,7 @@ func kindOf(m *measure.Metric) kind {
 	return diskKind
 }
 
-// join puts the values of several sheets on one axis.
+// join merges the values of several sheets on one axis.
 type join struct {
 	sheets   []*sheet
 	owners   map[kind]*sheet
@@ -218,11 +218,11 @@ func (j *join) add(s *sheet) {
 }
 
 // run visits the ends of the intervals. Rows whose ends are less than half an interval apart are
-// of one moment.
+// treated as simultaneous.
 func (j *join) run(duration float64, visit func(elapsed, interval float64, s *engine.Status) error) error {
-	rows := make([]int, len(j.sheets)) // the next one of each sheet
+	rows := make([]int, len(j.sheets)) // the next row of each sheet
 	for i := range rows {
-		rows[i] = 1 // the first one is about another time
+		rows[i] = 1 // the first row is about another time
 	}
 	for {
 		elapsed := math.Inf(1)
@@ -246,11 +246,11 @@ func (j *join) run(duration float64, visit func(elapsed, interval float64, s *en
 	}
 }
 
-// take adds a row to the counters, and sets what is known now.
+// take adds a row to the counters, and sets the known values in now.
 func (j *join) take(now map[value]float64, s *sheet, row int) {
 	seconds := s.at[row] - s.at[row-1]
 	if seconds == 0 {
-		return // the clock was set back: nothing is known
+		return // the clock was set back: no values
 	}
 	for _, v := range s.Keys() {
 		x := s.At(v, row)
@@ -269,8 +269,8 @@ func (j *join) take(now map[value]float64, s *sheet, row int) {
 	}
 }
 
-// status returns the values of one moment. Without the number of cores only the shares of CPU
-// time are known.
+// status returns the values at one time. Without the number of cores, only the shares of CPU time
+// are known.
 func (j *join) status(now map[value]float64) *engine.Status {
 	out := &engine.Status{Nodename: j.nodename}
 	for i, s := range j.sheets {
@@ -312,15 +312,15 @@ func setShares(out *engine.Status, now map[value]float64) {
 	}
 }
 
-// fields is a line below the heads of its columns. shift is how many fields it has more in
-// front than the heads.
+// fields is a line with its column headings. shift is how many more fields than headings the line
+// begins with.
 type fields struct {
 	heads  map[string]int
 	values []string
 	shift  int
 }
 
-// headsOf returns the places of columns.
+// headsOf returns the indexes of columns.
 func headsOf(names []string) map[string]int {
 	heads := map[string]int{}
 	for i, name := range names {
@@ -329,7 +329,7 @@ func headsOf(names []string) map[string]int {
 	return heads
 }
 
-// number returns the number below a head, unknown if there is none.
+// number returns the number in a column; unknown if missing.
 func (f *fields) number(name string) float64 {
 	i, ok := f.heads[name]
 	if i += f.shift; !ok || i < 0 || i >= len(f.values) {
@@ -338,7 +338,7 @@ func (f *fields) number(name string) float64 {
 	return numberOf(f.values[i])
 }
 
-// sum returns the sum of the numbers below some heads; a missing one adds nothing.
+// sum returns the sum of the numbers in some columns; a missing one counts as 0.
 func (f *fields) sum(names ...string) (sum float64) {
 	for _, name := range names {
 		if v := f.number(name); series.IsKnown(v) {
@@ -348,8 +348,8 @@ func (f *fields) sum(names ...string) (sum float64) {
 	return sum
 }
 
-// banner reads the line that iostat and mpstat begin with:
-// "Linux 6.1.0 (db1) 	11/22/26 	_x86_64_	(2 CPU)".
+// banner reads the first line of iostat and mpstat: "Linux 6.1.0 (db1)    11/22/26        _x86_64_
+// (2 CPU)".
 func (s *sheet) banner(line string) bool {
 	rest, ok := strings.CutPrefix(line, "Linux ")
 	if !ok {
@@ -364,7 +364,7 @@ func (s *sheet) banner(line string) bool {
 	return true
 }
 
-// numberOf returns a number that may have a decimal comma; unknown if the text is none.
+// numberOf parses a number that may have a decimal comma; unknown if it is not a number.
 func numberOf(text string) float64 {
 	v, err := strconv.ParseFloat(strings.Replace(text, ",", ".", 1), 64)
 	if err != nil {
@@ -373,7 +373,7 @@ func numberOf(text string) float64 {
 	return v
 }
 
-// clock reads times of day, which grow.
+// clock reads times of day, which increase.
 type clock struct {
 	day  int // midnights since the first time without a date
 	last time.Time

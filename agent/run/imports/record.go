@@ -9,8 +9,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// RecordMachine records in a run that began at start and lasted some seconds what logs say of
-// its machine, and returns those that had values.
+// RecordMachine adds the machine's logs to the record of a run that began at start and lasted some
+// seconds. It returns the logs that had values.
 func RecordMachine(ctx context.Context, dir rundir.Directory, start time.Time, seconds float64, logs []MachineLog) ([]MachineLog, error) {
 	r := record.NewRecorder(dir, start)
 	defer r.Close()
@@ -27,8 +27,8 @@ func RecordMachine(ctx context.Context, dir rundir.Directory, start time.Time, s
 	})
 }
 
-// RecordServer records in a run that began at start and lasted some seconds what dumps show of
-// a server: its settings, and its counters as of the begin and the end of the run.
+// RecordServer adds a server's dumps to the record of a run that began at start and lasted some
+// seconds: its settings, and its counters at the begin and the end of the run.
 func RecordServer(dir rundir.Directory, start time.Time, seconds float64, s *Server) error {
 	r := record.NewRecorder(dir, start)
 	defer r.Close()
@@ -56,7 +56,7 @@ func RecordServer(dir rundir.Directory, start time.Time, seconds float64, s *Ser
 	return nil
 }
 
-// AsServers returns the server as the one of its run; nil if there is none.
+// AsServers returns the server as the only one of its run; nil for a nil s.
 func (s *Server) AsServers() *rundir.Servers {
 	if s == nil {
 		return nil

@@ -20,24 +20,23 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/record"
 )
 
-// Server is what dumps show of one server.
+// Server is the information about one server in dumps.
 type Server struct {
-	// Paths are the files in which something was found.
+	// Paths are the files that had some.
 	Paths []string
-	// Name is that of its machine, "server" if it is unknown.
+	// Name of its machine; "server" if unknown.
 	Name string
-	// Version, Flavour and Settings are known if there are variables.
+	// Version, Flavour and Settings are known if variables were dumped.
 	Version, Flavour string
 	Settings         engine.Settings
-	// Before and After are counters around the run; nil: there are none, or they can't be
-	// compared.
+	// Before and After are counters around the run; nil without comparable ones.
 	Before, After *engine.Status
-	// Problem is why counters that were there are left out.
+	// Problem is why existing counters are left out.
 	Problem string
 }
 
-// kinds are the words that make a file's name one of a dump, moments those for its place in
-// the order of several; noise can be in such a name too.
+// kinds are words that mark a file name as a dump, moments those for its place in the sequence;
+// noise may occur too.
 var (
 	kinds = []string{"status", "variables", "vars"}
 	first = []string{"before", "begin", "start", "pre"}
@@ -45,23 +44,22 @@ var (
 	noise = []string{"mysql", "mariadb", "mysqladmin", "show", "global", "extended", "tsv", "csv"}
 )
 
-// maxDump is longer than thousands of snapshots, maxHead than one, in bytes.
+// maxDump is more than thousands of snapshots, maxHead more than one, in bytes.
 const maxDump, maxHead = 128 << 20, 1 << 20
 
-// dump is a file by its name.
+// dump is a file, described by its name.
 type dump struct {
 	path string
-	// moment is 0 for one from before the run, 2 for one from after it, else 1; number is
-	// for several in between.
+	// moment is 0 before the run, 2 after it, otherwise 1; number orders several in between.
 	moment, number int
-	// settings: its name is one of variables.
+	// settings: it is named as a dump of variables.
 	settings bool
-	// shared: it belongs to several logs, and only variables in it are used.
+	// shared: it belongs to several logs, so only its variables are used.
 	shared bool
 }
 
-// dumpNamed takes the words of a file's name apart: those that a log's name has, and the rest. ok
-// is false if it is not the name of a dump.
+// dumpNamed splits the words of a file name into those of a log's name and the rest. ok is false if
+// it is not the name of a dump.
 func dumpNamed(path string, words []string) (own []string, d dump, ok bool) {
 	d = dump{path: path, moment: 1}
 	numbered := false // the previous word can have a number: status.2
@@ -99,11 +97,10 @@ func isDump(path string, words []string) bool {
 	return found
 }
 
-// Server returns what the dumps show that belong to a log of the folder, nil if there are none:
-// run-8.status.before.txt, run-8.status.after.txt and run-8.variables.txt for run-8.log.
-// alone: the folder has no other benchmark's log, and status.before.txt belongs to it.
-// Variables can belong to several logs, whose names begin with theirs: Tier12G.vars.txt to
-// Tier12G_RW_16th.log.
+// Server returns the contents of the dumps that belong to a log of the folder; nil without dumps:
+// run-8.status.before.txt, run-8.status.after.txt and run-8.variables.txt for run-8.log. alone: the
+// folder has no other benchmark log, so status.before.txt belongs to it. Variables can belong to
+// several logs that share a prefix: Tier12G.vars.txt for Tier12G_RW_16th.log.
 func (f *Folder) Server(name string, alone bool) (*Server, error) {
 	want := slices.DeleteFunc(f.names.words(name), func(w string) bool { return slices.Contains(noise, w) })
 	var files []dump
@@ -120,14 +117,14 @@ func (f *Folder) Server(name string, alone bool) (*Server, error) {
 		if i := slices.IndexFunc(shared, func(d dump) bool { return d.settings && filepath.Base(d.path) != name }); i >= 0 {
 			closest := shared[i]
 			closest.shared = true
-			files = append(files, closest) // last: those of the log itself are preferred
+			files = append(files, closest) // last: the log's own variables take precedence
 			break
 		}
 	}
 	return readAll(files)
 }
 
-// readAll takes the first variables, and the first and the last status.
+// readAll uses the first variables, and the first and the last status.
 func readAll(files []dump) (*Server, error) {
 	var variables, before, after mysql.Values
 	s := &Server{Name: "server"}
@@ -190,8 +187,8 @@ func (s *Server) decode(variables, before, after mysql.Values) error {
 	return err
 }
 
-// counters are the values of a status that only grow. Others are those of an instant outside
-// of the run.
+// counters returns the values of a status that only grow. Others are from an instant outside the
+// run.
 func counters(server *mysql.Server, v mysql.Values, details []mysql.Detail) (*engine.Status, error) {
 	s, err := mysql.Decode(context.Background(), &mysql.Tick{Target: &engine.Target{Engine: record.DumpEngine}, Server: server, Status: v}, refusing{}, details)
 	if err != nil {
@@ -215,8 +212,8 @@ func (refusing) Rows(context.Context, string) ([]mysql.Row, error) {
 // mostVariables bounds a snapshot; a server has about 1000.
 const mostVariables = 10000
 
-// read calls visit for each snapshot in a file that is one of a status or of variables, until
-// it returns false, and reads no more than limit bytes.
+// read calls visit for each snapshot of status or variables in a file, until visit returns false.
+// It reads at most limit bytes.
 func read(path string, limit int64, visit func(mysql.Values) bool) error {
 	in, err := follow.OpenFile(path)
 	if err != nil {
@@ -255,8 +252,8 @@ func read(path string, limit int64, visit func(mysql.Values) bool) error {
 	return nil
 }
 
-// row reads a line: with tabs, of a table, or one of the two of vertical output, of which
-// vertical keeps the name.
+// row parses a line: a table row with tabs, or one of the two lines of vertical output, whose name
+// is stored in vertical.
 func row(line string, vertical *string) (name, value string, ok bool) {
 	line = strings.TrimRight(line, "\r")
 	if rest, is := strings.CutPrefix(line, "|"); is {

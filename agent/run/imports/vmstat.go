@@ -29,7 +29,7 @@ func vmstat(s *sheet) func(string) {
 		s.begin(at)
 		s.setCPU(row.sum("us", "gu"), row.sum("sy"), 0, 0, row.sum("st"), row.sum("wa"), row.sum("id"))
 		s.set(host.Switches, "", row.sum("cs"))
-		s.set(host.Swapped, "", row.sum("si", "so")/4) // KiB as pages of 4 KiB
+		s.set(host.Swapped, "", row.sum("si", "so")/4) // KiB to pages of 4 KiB
 		s.set(host.DiskRead, "all", row.sum("bi")*1024)
 		s.set(host.DiskWritten, "all", row.sum("bo")*1024)
 	}

@@ -14,7 +14,7 @@ func Active(dataDir string) ([]string, error) {
 		dir := At(dataDir, id)
 		meta, err := dir.Load()
 		if err != nil || meta.Ended() {
-			continue // the watcher reports a damaged run
+			continue // the watcher reports damaged runs
 		}
 		if meta.Log != nil || dir.Running(&meta) {
 			active = append(active, id)
@@ -23,8 +23,8 @@ func Active(dataDir string) ([]string, error) {
 	return active, nil
 }
 
-// Busy reports whether a process still writes into the directory: the tool runs, or
-// an observer waits for replicas.
+// Busy reports whether a process still writes to the directory: the tool runs, or an observer waits
+// for replicas.
 func (d Directory) Busy(m *Meta) bool {
 	if m.Closed() {
 		return false
@@ -32,10 +32,9 @@ func (d Directory) Busy(m *Meta) bool {
 	return m.Log == nil && d.Running(m) || d.held(ObserverLock)
 }
 
-// Period returns when a run took place, from the start of its tool until it was
-// closed. A run that has not ended lasts until now. One that ended and was never closed
-// lasts until its tool ended; of a dead one whose end is not recorded yet only the
-// start is certain.
+// Period returns when a run took place, from the start of its tool until it was closed. A running
+// run lasts until now. A run that ended but was never closed lasts until its tool ended. If a dead
+// run's end is not recorded yet, only its start is certain.
 func (d Directory) Period(m *Meta, now time.Time) (from, to time.Time) {
 	switch {
 	case m.Closed():

@@ -9,21 +9,21 @@ import (
 	"path/filepath"
 )
 
-// AgentInfo is how the agent of a data directory can be reached.
+// AgentInfo is where the agent of a data directory can be reached.
 type AgentInfo struct {
 	PID     int    `json:"pid"`
 	Address string `json:"address"`
-	// URL of the live page, with a slash at its end.
+	// URL of the live page, with a trailing slash.
 	URL string `json:"url"`
 }
 
 const agentLock = "agent.lock"
 
-// ErrAgentRuns is returned by ClaimAgent if another agent has the data directory.
+// ErrAgentRuns is returned by ClaimAgent if the data directory already has an agent.
 var ErrAgentRuns = errors.New("another agent runs on this data directory")
 
-// ClaimAgent makes this process the agent of a data directory, until the file is
-// closed. The error is ErrAgentRuns if there is one.
+// ClaimAgent makes this process the agent of a data directory until the file is closed. The error
+// is ErrAgentRuns if it already has one.
 func ClaimAgent(dataDir string, info AgentInfo) (*os.File, error) {
 	if err := os.MkdirAll(Root(dataDir), 0o755); err != nil {
 		return nil, fmt.Errorf("create data directory: %w", err)
@@ -41,7 +41,7 @@ func ClaimAgent(dataDir string, info AgentInfo) (*os.File, error) {
 	}
 	data, err := json.Marshal(info)
 	if err == nil {
-		err = f.Chmod(0o644) // every user may ask whether an agent runs
+		err = f.Chmod(0o644) // every user may check whether an agent runs
 	}
 	if err == nil && isShared(Root(dataDir)) {
 		err = shareMarkers(dataDir)
@@ -59,8 +59,8 @@ func ClaimAgent(dataDir string, info AgentInfo) (*os.File, error) {
 	return f, nil
 }
 
-// shareMarkers allows every user of a shared data directory to mark the time axis, as
-// each may mark runs of their own. A file that another user has made is theirs.
+// shareMarkers allows every user of a shared data directory to mark the time axis, as everyone may
+// mark their own runs. It leaves another user's file alone.
 func shareMarkers(dataDir string) error {
 	f, err := OpenRecord(filepath.Join(dataDir, MarkersFile))
 	if err == nil {
@@ -73,7 +73,7 @@ func shareMarkers(dataDir string) error {
 	return err
 }
 
-// Agent returns the agent that runs on a data directory, if there is one.
+// Agent returns the agent that runs on a data directory, if any.
 func Agent(dataDir string) (AgentInfo, bool) {
 	path := filepath.Join(dataDir, agentLock)
 	if !lockHeld(path) {
@@ -81,7 +81,7 @@ func Agent(dataDir string) (AgentInfo, bool) {
 	}
 	var info AgentInfo
 	if data, err := os.ReadFile(path); err == nil {
-		_ = json.Unmarshal(data, &info) // half written: it runs at an unknown address
+		_ = json.Unmarshal(data, &info) // half written: the agent's address is unknown
 	}
 	return info, true
 }

@@ -21,23 +21,24 @@ const (
 	StderrFile  = "stderr.log"
 	StatusFile  = "status.jsonl"
 	MarkersFile = "markers.jsonl"
-	// LatenciesFile is an HdrHistogram log of the latencies that the tool wrote into files of
-	// its own, made when it has ended.
+	// LatenciesFile is an HdrHistogram log of the latencies that the tool wrote into its own files.
+	// It is written after the tool's end.
 	LatenciesFile = "latencies.hlog"
 
-	// metaLock guards run.json. ToolLock is held by the tool and everything it
-	// starts, wrapperLock by `benchwatch run`, and ObserverLock by the process
-	// that records the servers, sends the markers and closes the run.
+	// metaLock guards run.json. The tool and its children hold ToolLock, `benchwatch run` holds
+	// wrapperLock, and ObserverLock belongs to the process that records the servers, sends the
+	// markers and closes the run.
 	metaLock     = ".meta.lock"
 	ToolLock     = ".tool.lock"
 	wrapperLock  = ".wrapper.lock"
 	ObserverLock = ".observer.lock"
 )
 
-// maxMeta is longer than any run.json, in bytes. In a shared folder anybody can write one.
+// maxMeta is more than the size of any run.json, in bytes. In a shared folder anybody can write
+// one.
 const maxMeta = 1 << 20
 
-// ErrExists is returned by Create for an id that is taken.
+// ErrExists is returned by Create if the id exists.
 var ErrExists = errors.New("run id already exists")
 
 // Directory is one run's folder.
@@ -46,16 +47,15 @@ type Directory string
 // Root is the folder of all runs in a data directory.
 func Root(dataDir string) string { return filepath.Join(dataDir, "runs") }
 
-// At returns the folder of the run id, which need not exist.
+// At returns the folder of the run id. It need not exist.
 func At(dataDir, id string) Directory { return Directory(filepath.Join(Root(dataDir), id)) }
 
-// systemDataDir is where root and the packaged agent keep runs.
+// systemDataDir is where root and the packaged agent store runs.
 var systemDataDir = "/var/lib/benchwatch"
 
-// DefaultDataDir is where runs are kept unless a flag or the configuration names
-// another place: $BENCHWATCH_DATA_DIR; for root, and for all users while an agent
-// runs there that shares its runs folder, /var/lib/benchwatch; else benchwatch
-// below $XDG_DATA_HOME or ~/.local/share.
+// DefaultDataDir is the data directory unless a flag or the configuration sets another:
+// $BENCHWATCH_DATA_DIR; /var/lib/benchwatch for root, and for all users while an agent there shares
+// its runs folder; otherwise benchwatch in $XDG_DATA_HOME or ~/.local/share.
 func DefaultDataDir() string {
 	if dir := os.Getenv("BENCHWATCH_DATA_DIR"); dir != "" {
 		return dir
@@ -78,27 +78,24 @@ func hasSharedAgent(dataDir string) bool {
 	return runs && isShared(Root(dataDir))
 }
 
-// Claim is held by the process that will record how a run ends, until Release or
-// the process's death.
+// Claim is held by the process that will record a run's end, until Release or the process's death.
 type Claim struct{ lock *os.File }
 
 // Release gives up the claim.
 func (c *Claim) Release() { c.lock.Close() }
 
-// Create makes the directory of a new run, with run.json and, unless the tool
-// writes a log file by itself, empty output files. The directory appears complete
-// and claimed: it is prepared under another name and renamed. If meta has no ID
-// it gets one that is free.
+// Create makes the directory of a new run, with run.json and, unless the tool writes a log file by
+// itself, empty output files. The directory appears complete and claimed: Create prepares it under
+// another name and renames it. If meta has no ID, it gets a free one.
 //
-// The error is ErrExists if meta's ID is taken.
+// The error is ErrExists if meta's ID exists.
 func Create(dataDir string, meta Meta) (Directory, *Claim, error) {
 	return CreateWith(dataDir, meta, func(Directory) error { return nil })
 }
 
-// CreateWith is Create with a function that fills the directory before it
-// appears.
+// CreateWith is like Create, but calls fill to add files before the directory appears.
 func CreateWith(dataDir string, meta Meta, fill func(Directory) error) (Directory, *Claim, error) {
-	meta.redact() // the id is made of it
+	meta.redact() // the id is derived from it
 	root := Root(dataDir)
 	if err := errors.Join(checkRoot(root), os.MkdirAll(root, 0o755)); err != nil {
 		return "", nil, fmt.Errorf("create data directory: %w", err)
@@ -119,9 +116,9 @@ func CreateWith(dataDir string, meta Meta, fill func(Directory) error) (Director
 	return dir, claim, err
 }
 
-// Adopt makes a run directory of files that fill writes: a run that another machine
-// recorded. It appears complete, or not at all if fill fails. The error is ErrExists if
-// the id is taken.
+// Adopt makes a run directory from files that fill writes, for a run that another machine recorded.
+// The directory appears complete, or not at all if fill fails. The error is ErrExists if the id
+// exists.
 func Adopt(dataDir, id string, fill func(Directory) error) (Directory, error) {
 	if err := CheckID(id); err != nil {
 		return "", err
@@ -173,8 +170,8 @@ func create(root string, meta *Meta, fill func(Directory) error) (Directory, *Cl
 		return "", nil, err
 	}
 	dir := Directory(filepath.Join(root, meta.ID))
-	// Checked first because fill may read a large log. place decides if another process
-	// takes the id now.
+	// This early check avoids a fill that may read a large log. place decides if another process
+	// takes the id meanwhile.
 	if _, err := os.Lstat(string(dir)); err == nil {
 		return "", nil, fmt.Errorf("%w: %s", ErrExists, meta.ID)
 	}
@@ -197,11 +194,11 @@ func create(root string, meta *Meta, fill func(Directory) error) (Directory, *Cl
 }
 
 func (d Directory) prepare(meta *Meta, fill func(Directory) error) (*Claim, error) {
-	if err := d.write(meta, meta.Log == nil); err != nil { // the follower of a log syncs many at a time
+	if err := d.write(meta, meta.Log == nil); err != nil { // the follower of a log syncs many runs at once
 		return nil, err
 	}
-	// Made here, the files belong to the run's owner. One that an agent of another
-	// user made could not be written by the owner.
+	// Files made here belong to the run's owner. The owner could not write a file made by another
+	// user's agent.
 	records := []string{metaLock, ToolLock, ObserverLock}
 	if isSharedRun(string(d)) {
 		records = append(records, MarkersFile)
@@ -232,8 +229,8 @@ func (d Directory) prepare(meta *Meta, fill func(Directory) error) (*Claim, erro
 	return &Claim{lock}, nil
 }
 
-// OpenOutput opens an output file to append to it. Only its owner can read it, and
-// in a shared runs folder the agent: the tool may print passwords.
+// OpenOutput opens an output file for appending. Only its owner can read it, plus the agent in a
+// shared runs folder: the tool may print passwords.
 func (d Directory) OpenOutput(name string) (*os.File, error) {
 	f, err := openFile(d.Path(name), os.O_WRONLY|os.O_APPEND, outputAccess)
 	if err != nil {
@@ -242,8 +239,8 @@ func (d Directory) OpenOutput(name string) (*os.File, error) {
 	return f, nil
 }
 
-// OpenCopy opens the output file of a run whose output is copied from a log that has
-// the given mode. Everybody can read it who can read the log.
+// OpenCopy opens the output file of a run that is copied from a log with the given mode. Whoever
+// can read the log can read the copy.
 func (d Directory) OpenCopy(log os.FileMode) (*os.File, error) {
 	a := outputAccess
 	if log&0o004 != 0 {
@@ -256,11 +253,11 @@ func (d Directory) OpenCopy(log os.FileMode) (*os.File, error) {
 	return f, nil
 }
 
-// place renames a prepared folder and never replaces another: then the error is
+// place renames a prepared folder. If the name exists, it does not replace it: the error is
 // fs.ErrExist.
 func place(tmp, dir string) error {
 	err := renameNew(tmp, dir)
-	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.ENOTSUP) { // file system without that
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.ENOTSUP) { // the file system does not support that
 		if _, statErr := os.Lstat(dir); statErr == nil {
 			return fs.ErrExist
 		}
@@ -272,7 +269,7 @@ func place(tmp, dir string) error {
 // Path returns the path of a file in the folder.
 func (d Directory) Path(name string) string { return filepath.Join(string(d), name) }
 
-// Sibling returns the folder of another run of the same data directory.
+// Sibling returns the folder of another run in the same data directory.
 func (d Directory) Sibling(id string) Directory {
 	return Directory(filepath.Join(filepath.Dir(string(d)), id))
 }
@@ -280,7 +277,7 @@ func (d Directory) Sibling(id string) Directory {
 // ID is the run's id, the folder's name.
 func (d Directory) ID() string { return filepath.Base(string(d)) }
 
-// Load reads run.json. The error matches fs.ErrNotExist if there is none.
+// Load reads run.json. The error matches fs.ErrNotExist if it does not exist.
 func (d Directory) Load() (Meta, error) {
 	f, err := Open(d.Path(MetaFile))
 	if err != nil {
@@ -297,8 +294,7 @@ func (d Directory) Load() (Meta, error) {
 	return ParseMeta(d.ID(), data)
 }
 
-// ParseMeta returns the facts in the text of a run.json, which must be that of the run
-// id.
+// ParseMeta parses the text of a run.json, which must belong to the run id.
 func ParseMeta(id string, data []byte) (Meta, error) {
 	var m Meta
 	if err := json.Unmarshal(data, &m); err != nil {
@@ -314,8 +310,8 @@ func ParseMeta(id string, data []byte) (Meta, error) {
 	return m, nil
 }
 
-// Update changes run.json under a lock, so that two processes that each change
-// a part of it both succeed, and returns what was written.
+// Update changes run.json under a lock, so that concurrent changes by two processes both succeed.
+// It returns what was written.
 func (d Directory) Update(change func(*Meta)) (Meta, error) {
 	lock, err := d.Lock(metaLock, true)
 	if err != nil {
@@ -343,8 +339,8 @@ func (d Directory) write(m *Meta, sync bool) error {
 	return nil
 }
 
-// Remove deletes a run. The directory disappears in one step, so that an observer
-// that is writing into it does not leave a part behind.
+// Remove deletes a run. The directory disappears in one step, so an observer that is writing to it
+// leaves nothing behind.
 func (d Directory) Remove() error {
 	gone := filepath.Join(filepath.Dir(string(d)), ".removed-"+d.ID())
 	if err := os.Rename(string(d), gone); err != nil {
@@ -356,8 +352,8 @@ func (d Directory) Remove() error {
 	return nil
 }
 
-// Within reports whether this is a directory of its own, not a symbolic link,
-// among the runs of a data directory.
+// Within reports whether this is a real directory, not a symbolic link, among the runs of a data
+// directory.
 func (d Directory) Within(dataDir string) bool {
 	info, err := os.Lstat(string(d))
 	if err != nil || !info.IsDir() || CheckID(d.ID()) != nil {
@@ -371,8 +367,8 @@ func (d Directory) Within(dataDir string) bool {
 	return err == nil && os.SameFile(parent, root)
 }
 
-// Removed reports whether the run was deleted: its runs folder is there, and has no such
-// entry. A folder that can't be read, or is not mounted, has lost no run.
+// Removed reports whether the run was deleted: its runs folder exists without this entry. An
+// unreadable or unmounted folder has not lost a run.
 func (d Directory) Removed() bool {
 	_, err := os.Lstat(string(d))
 	root, rootErr := os.Stat(filepath.Dir(string(d)))
@@ -393,8 +389,7 @@ func List(dataDir string) ([]string, error) {
 	return ids, nil
 }
 
-// ListIDs returns the names of a folder's subfolders that are ids, sorted. It
-// returns none if there is no such folder.
+// ListIDs returns the subfolders whose names are ids, sorted; none if the folder does not exist.
 func ListIDs(folder string) ([]string, error) {
 	entries, err := os.ReadDir(folder)
 	if errors.Is(err, fs.ErrNotExist) {

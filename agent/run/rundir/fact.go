@@ -10,18 +10,18 @@ import (
 	"strings"
 )
 
-// Fact is something by which runs differ: the tool, the number of threads, a
-// label of the user's. Value is empty if it is unknown.
+// Fact is something by which runs differ: the tool, the number of threads, a user's label. Value is
+// empty if unknown.
 type Fact struct {
 	Name, Value string
 }
 
-// Facts returns the run's facts: first those that every run has, always all of
-// them and in the same order, then the user's labels by name. A label that
-// CheckLabel refuses is left out; an old or edited run.json may have one.
+// Facts returns the run's facts: first the facts of every run, always complete and in the same
+// order, then the user's labels by name. It omits labels that CheckLabel refuses; an old or edited
+// run.json may have them.
 //
-// This is the only list of a run's facts. Labels of benchwatch_run_info, columns
-// of tables and the page are made from it.
+// This is the only list of a run's facts. Labels of benchwatch_run_info, columns of tables and the
+// page are derived from it.
 func (m *Meta) Facts() []Fact {
 	facts := m.OwnFacts()
 	for _, name := range slices.Sorted(maps.Keys(m.Labels)) {
@@ -51,7 +51,7 @@ func (m *Meta) OwnFacts() []Fact {
 	}
 }
 
-// Fact returns the value of the fact called name, empty if it is unknown.
+// Fact returns the value of the fact called name; empty if unknown.
 func (m *Meta) Fact(name string) string {
 	for _, f := range m.Facts() {
 		if f.Name == name {
@@ -76,17 +76,17 @@ func FactNames() []string {
 	return names
 }
 
-// ErrReservedLabel is returned for a label with the name of a fact, or of another
-// label on a run's metrics.
+// ErrReservedLabel is returned for a label with the name of a fact, or of another label of a run's
+// metrics.
 var ErrReservedLabel = errors.New("is benchwatch's own: choose another name")
 
-// reservedLabels are the labels on a run's metrics that a user's label would hide.
+// reservedLabels are the labels of a run's metrics that a user's label would hide.
 var reservedLabels = append(FactNames(), "run", "title", "op", "stat", "phase", "result")
 
 var labelName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 
-// CheckLabel returns an error if name can't be the name of a user's label,
-// ErrReservedLabel if benchwatch uses it itself.
+// CheckLabel returns an error if name can't be a user's label, ErrReservedLabel if benchwatch uses
+// it itself.
 func CheckLabel(name string) error {
 	switch {
 	case !labelName.MatchString(name) || strings.HasPrefix(name, "__"):

@@ -13,9 +13,9 @@ import (
 	"github.com/benchwatch/benchwatch/agent/base/follow"
 )
 
-// Replace writes a file in one step: a reader, also one after a crash, finds the old
-// content or all of the new one. If write fails, the old content stays. The file has
-// the mode perm, whatever the umask.
+// Replace writes a file in one step: a reader, even after a crash, finds either the old or the
+// complete new content. If write fails, the old content remains. The mode is perm, regardless of
+// the umask.
 func Replace(path string, perm os.FileMode, write func(io.Writer) error) error {
 	return replace(path, perm, true, write)
 }
@@ -40,27 +40,25 @@ func replace(path string, perm os.FileMode, sync bool, write func(io.Writer) err
 	return err
 }
 
-// access is who may use a file of a run directory: perm if the runs folder
-// belongs to one user, shared if it is shared by the users of the machine and an
-// agent that runs as another user, who has the files' group.
+// access is who may use a file of a run directory: perm if the runs folder belongs to one user;
+// shared if the users of the machine share it with an agent that runs as another user, with the
+// files' group.
 type access struct{ perm, shared os.FileMode }
 
 var (
-	// outputAccess keeps the tool's output, which may have passwords, from other
-	// users.
+	// outputAccess keeps other users from the tool's output, which may contain passwords.
 	outputAccess = access{0o600, 0o640}
 	recordAccess = access{0o644, 0o664}
 )
 
-// OpenRecord opens a file of a run directory that its owner and the agent both
-// append to, creating it if need be.
+// OpenRecord opens a file of a run directory to which its owner and the agent both append, and
+// creates it if necessary.
 func OpenRecord(path string) (*os.File, error) {
 	return openFile(path, os.O_RDWR|os.O_APPEND, recordAccess)
 }
 
-// openFile opens a file, and creates it if it does not exist. It follows no
-// symbolic link, which in a shared folder could lead an agent to a file of
-// another user's.
+// openFile opens a file, and creates it if it does not exist. It does not follow a symbolic link:
+// in a shared folder it could lead an agent to another user's file.
 func openFile(path string, flag int, a access) (*os.File, error) {
 	for {
 		f, err := openRegular(path, flag)
@@ -81,11 +79,10 @@ func openFile(path string, flag int, a access) (*os.File, error) {
 	}
 }
 
-// Open opens a file of a run directory to read it. Like those that create files it
-// follows no symbolic link, and it does not wait for the writer of a named pipe:
-// in a shared folder the directory may be anybody's. The error matches
-// fs.ErrNotExist if there is no such file. A file that is little else than a hole is
-// refused, see follow.CheckHole.
+// Open opens a file of a run directory for reading. Like the functions that create files it does
+// not follow symbolic links, and it does not wait for the writer of a named pipe: in a shared
+// folder the directory may belong to anybody. The error matches fs.ErrNotExist if the file does not
+// exist. A file that is almost entirely a hole is refused, see follow.CheckHole.
 func Open(path string) (*os.File, error) {
 	f, err := openRegular(path, os.O_RDONLY)
 	if err != nil {
@@ -115,7 +112,7 @@ func openRegular(path string, flag int) (*os.File, error) {
 	return f, nil
 }
 
-// makeOwnDir makes the folder of a run that belongs to one user, whatever the umask.
+// makeOwnDir makes the folder of a run that belongs to one user, regardless of the umask.
 func makeOwnDir(path string) error {
 	if err := os.Mkdir(path, 0o755); err != nil {
 		return err

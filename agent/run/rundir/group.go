@@ -10,19 +10,19 @@ import (
 	"github.com/benchwatch/benchwatch/agent/base/clock"
 )
 
-// Group is the part that a run has in a group: several generators that make one
-// load. The group has a run directory of its own, whose id is Name; its output is the
-// journal that package group describes. Each generator has one, too.
+// Group is a run's role in a group of generators that produce one load. The group has its own run
+// directory with Name as id, whose output is the journal described in package group. Each generator
+// has a run directory too.
 type Group struct {
 	// Name is the id of the group's own run directory.
 	Name string `json:"name"`
-	// Generators is how many there are.
+	// Generators is their number.
 	Generators int `json:"generators"`
-	// Generator is the number of this run's, from 1; 0 in the group's own directory.
+	// Generator is the number of this run's generator, from 1; 0 in the group's own directory.
 	Generator int `json:"generator,omitempty"`
 
-	// StartAt is when all generators were to start, by the clock of this run's
-	// machine; absent if no instant was set.
+	// StartAt is when all generators were to start, by the clock of this run's machine; absent
+	// without a common start.
 	StartAt *time.Time `json:"start_at,omitempty"`
 	// Ready: the generator waits for its start.
 	Ready bool `json:"ready,omitempty"`
@@ -34,8 +34,7 @@ type Group struct {
 	Members []Member `json:"members,omitempty"`
 }
 
-// Leave records a generator of which no run was seen, or one that can't be read for the
-// problem given.
+// Leave records a generator whose run was not seen, or can't be read because of problem.
 func (o *Member) Leave(problem string) {
 	if o.Absent = problem == ""; o.Absent {
 		return
@@ -53,8 +52,7 @@ const (
 	Continue   OnFailure = "continue"
 )
 
-// ProcessID identifies a process of this machine, also after its number was given to
-// another one.
+// ProcessID identifies a process of this machine, even after its number has been reused.
 type ProcessID struct {
 	PID        int    `json:"pid"`
 	StartTicks uint64 `json:"start_ticks"`
@@ -63,27 +61,25 @@ type ProcessID struct {
 
 // Member is one generator of a group.
 type Member struct {
-	// Host is where it was started, as the user named the machine; empty if it was
-	// started there.
+	// Host is where it was started, as the user named the machine; empty: on this machine.
 	Host string `json:"host,omitempty"`
-	// Log is the file that it was imported from: such a generator has no run of its own.
+	// Log is the file from which it was imported. Such a generator has no run directory.
 	Log string `json:"log,omitempty"`
-	// ClockOffsetSeconds is by how much its clock is ahead of this machine's, and
-	// ClockUncertaintySeconds half of the shortest round trip of the measurement. Both
-	// are absent if that was not measured.
+	// ClockOffsetSeconds is how far its clock is ahead of this machine's, and
+	// ClockUncertaintySeconds half of the shortest round trip of the measurement. Both are absent
+	// without a measurement.
 	ClockOffsetSeconds      *float64 `json:"clock_offset_seconds,omitempty"`
 	ClockUncertaintySeconds *float64 `json:"clock_uncertainty_seconds,omitempty"`
-	// StartSeconds is when its tool started after the group, by this machine's clock;
-	// absent until it has.
+	// StartSeconds is the time between the starts of the group and of its tool, by this machine's
+	// clock; absent until the tool starts.
 	StartSeconds *float64 `json:"start_seconds,omitempty"`
-	// Outcome and Reason are its own; empty until it has ended. Absent is set if it
-	// never started.
+	// Outcome and Reason of the generator; empty until it has ended. Absent: it never started.
 	Outcome Outcome `json:"result,omitempty"`
 	Reason  string  `json:"reason,omitempty"`
 	Absent  bool    `json:"absent,omitempty"`
 }
 
-// Mirror is where a copy of a run comes from.
+// Mirror is the origin of a copied run.
 type Mirror struct {
 	// Host is the machine that records the run, as the user named it.
 	Host string `json:"host"`
@@ -94,19 +90,17 @@ type Mirror struct {
 	Peer bool `json:"peer,omitempty"`
 	// NoOutput: the tool's output is not copied.
 	NoOutput bool `json:"no_output,omitempty"`
-	// Log identifies the part of a log file that the run is there.
+	// Log identifies the part of a log file, if the run is read from one there.
 	Log string `json:"log,omitempty"`
 }
 
-// GeneratorID returns the id of a generator's run, so that the runs of a group are
-// found without a list.
+// GeneratorID returns the id of a generator's run, so that a group's runs are found without a list.
 func GeneratorID(group string, number int) string { return group + "-g" + strconv.Itoa(number) }
 
 // maxGenerators bounds a group.
 const maxGenerators = 1000
 
-// CheckGroup returns an error if name can't be the name of a group of so many
-// generators.
+// CheckGroup returns an error if name can't be the name of a group with this number of generators.
 func CheckGroup(name string, generators int) error {
 	if generators < 1 || generators > maxGenerators {
 		return fmt.Errorf("a group has 1 to %d generators, not %d", maxGenerators, generators)
@@ -120,8 +114,8 @@ func CheckGroup(name string, generators int) error {
 	return nil
 }
 
-// check returns the error of a part in a group that the run id can't have. The names of
-// the generators' folders are made of it.
+// check returns an error if the run id can't have this role in a group. The names of the
+// generators' folders are derived from it.
 func (g *Group) check(id string) error {
 	if g == nil {
 		return nil
@@ -139,7 +133,7 @@ func (g *Group) check(id string) error {
 	return nil
 }
 
-// IsGroup reports whether the run is the group of several generators' runs.
+// IsGroup reports whether the run is a group, not one of its generators.
 func (m *Meta) IsGroup() bool { return m.Group != nil && m.Group.Generator == 0 }
 
 // IsGenerator reports whether the run is one of a group's.

@@ -13,8 +13,8 @@ import (
 
 const maxID = 100
 
-// NewID makes a readable id that sorts by time, such as
-// 20261121T021403Z-oltp_read_write-t16. n above 1 distinguishes runs of the same second.
+// NewID makes a readable id that sorts by time, such as 20261121T021403Z-oltp_read_write-t16. n
+// above 1 distinguishes runs of the same second.
 func NewID(start time.Time, workload string, threads, n int) string {
 	id := start.UTC().Format("20060102T150405Z")
 	if w := plain(workload); w != "" {
@@ -29,9 +29,9 @@ func NewID(start time.Time, workload string, threads, n int) string {
 	return id
 }
 
-// CreateNew calls create with readable ids, as NewID makes them, until one is not taken in
-// the folder root: create then returns neither ErrExists nor fs.ErrExist. Of n taken ids it
-// looks at about 2 log n: logs without times that were copied together have one start.
+// CreateNew calls create with ids from NewID until one is free in the folder root, so that create
+// returns neither ErrExists nor fs.ErrExist. With n taken ids it tries about 2 log n: logs without
+// times that were copied together share a start.
 func CreateNew(root string, start time.Time, name string, threads int, create func(id string) error) error {
 	taken := func(id string) bool {
 		_, err := os.Lstat(filepath.Join(root, id))
@@ -52,7 +52,7 @@ func CreateNew(root string, start time.Time, name string, threads int, create fu
 	}
 }
 
-// plain keeps what is safe in a file name, a label and a URL.
+// plain keeps the characters that are safe in a file name, a label and a URL.
 func plain(s string) string {
 	var b strings.Builder
 	for _, c := range s {
@@ -72,7 +72,7 @@ func idByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '.'
 }
 
-// CheckID returns an error if id can't be the id of a run.
+// CheckID returns an error if id can't be a run's id.
 func CheckID(id string) error {
 	if id == "" {
 		return errors.New("run id is empty")

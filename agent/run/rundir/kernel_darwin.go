@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// renameNew renames a folder; EEXIST if there is something with the new name.
+// renameNew renames a folder; EEXIST if the new name exists.
 func renameNew(from, to string) error { return unix.RenamexNp(from, to, unix.RENAME_EXCL) }
 
-// allocate takes no space: macOS has no call that reserves it for another process.
+// allocate does nothing: macOS has no call that reserves space for another process.
 func allocate(*os.File, int64) error { return errors.ErrUnsupported }
 
 // changed is when the file's inode last changed.

@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// Listing is the runs of a data directory as they were last listed.
+// Listing is the list of a data directory's runs when it was last read.
 type Listing struct {
 	DataDir string
 
 	ids     []string
-	changed time.Time // the folder, when it was listed
+	changed time.Time // modification time of the folder when it was listed
 	listed  time.Time
 	failed  bool
 }
 
-// settled is how long after a folder's last change a later one has another time.
+// settled after a folder's last change, the next change gets a different time.
 const settled = 2 * time.Second
 
-// IDs returns what List does, and whether that may differ from the last time. It
-// lists again only if the folder has changed since.
+// IDs returns the result of List, and whether it may differ from the last time. It lists the folder
+// only if it has changed since.
 func (l *Listing) IDs() (ids []string, changed bool, err error) {
 	var at time.Time
 	if info, err := os.Stat(Root(l.DataDir)); err == nil {

@@ -13,11 +13,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// HeadSize is how many of a log file's first bytes identify it, as far as it has them.
+// HeadSize is how many of a log file's first bytes identify it; a shorter file is identified by all
+// of them.
 const HeadSize = 4 << 10
 
-// Identify returns what identifies a log file: also after it is renamed by its
-// inode, and after it is copied by its content.
+// Identify returns what identifies a log file: its inode, even after a rename, and its content,
+// even after a copy.
 func Identify(file *os.File) (LogSource, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(file.Fd()), &st); err != nil {
@@ -27,8 +28,7 @@ func Identify(file *os.File) (LogSource, error) {
 	return s, s.IdentifyHead(file)
 }
 
-// IdentifyHead takes as many of the file's first bytes as there are now, unless
-// the file was rewritten.
+// IdentifyHead updates the digest to the file's current first bytes, unless the file was rewritten.
 func (s *LogSource) IdentifyHead(file io.ReaderAt) error {
 	if s.HeadSize == HeadSize {
 		return nil
@@ -43,7 +43,7 @@ func (s *LogSource) IdentifyHead(file io.ReaderAt) error {
 	return nil
 }
 
-// InodeOf returns what identifies a file by its inode, and when that last changed.
+// InodeOf returns the inode's identity, and when the inode last changed.
 func InodeOf(info os.FileInfo) (s LogSource, at time.Time) {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		s.Device, s.Inode = uint64(st.Dev), st.Ino //nolint:unconvert // uint32 on some platforms
@@ -52,8 +52,7 @@ func InodeOf(info os.FileInfo) (s LogSource, at time.Time) {
 	return s, at
 }
 
-// SameFile reports whether both have the same inode, which a later file may have
-// got again.
+// SameFile reports whether both have the same inode, which a later file may reuse.
 func (s *LogSource) SameFile(o *LogSource) bool { return s.Device == o.Device && s.Inode == o.Inode }
 
 // SameHead reports whether a file has the first bytes of s.
@@ -62,10 +61,10 @@ func (s *LogSource) SameHead(file io.ReaderAt) bool {
 	return err == nil && s.HeadSize > 0 && int64(len(head)) == s.HeadSize && digest(head) == s.Head
 }
 
-// Position is the offset in the log after the last byte of a copy of this size.
+// Position is the offset in the log that corresponds to the end of a copy of this size.
 func (s *LogSource) Position(size int64) int64 { return s.Offset + size - s.Copied }
 
-// readAt reads n bytes, or less if there are no more.
+// readAt reads n bytes, or fewer at the end of the file.
 func readAt(r io.ReaderAt, at, n int64) ([]byte, error) {
 	p := make([]byte, n)
 	m, err := r.ReadAt(p, at)
@@ -80,8 +79,8 @@ func digest(p []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Identity distinguishes the part of a log file from all others of its machine, also
-// after the file was rotated.
+// Identity distinguishes the part of a log file from all other parts on its machine, even after a
+// rotation.
 func (s *LogSource) Identity() string {
 	if len(s.Earlier) > 0 {
 		s = &s.Earlier[0]

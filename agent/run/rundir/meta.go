@@ -1,6 +1,6 @@
-// Package rundir is the run directory, the interface between all programs that
-// take part in a run: its files and their names, run.json with the facts and the
-// outcome of the run, and the locks that show which programs are alive.
+// Package rundir is the run directory, the interface between all programs that take part in a run:
+// its files and their names, run.json with the facts and the outcome of the run, and the locks that
+// show which programs are alive.
 package rundir
 
 import (
@@ -15,14 +15,14 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 )
 
-// Meta is run.json: the facts about a run. What looks like a secret is blanked when
-// it is written. Counters, samples
-// and the summary are not in it: they are read from the tool's raw output.
+// Meta is run.json: the facts about a run. Text that looks like a secret is blanked before writing.
+// Counters, samples and the summary are not included: they are read from the tool's raw output.
 type Meta struct {
 	ID     string            `json:"id"`
 	Title  string            `json:"title"`
 	Labels map[string]string `json:"labels,omitempty"`
-	// Parameters are the names of the labels that are options of the tool, not the user's own.
+	// Parameters are the names of the labels that are options of the tool rather than the user's
+	// labels.
 	Parameters []string `json:"parameters,omitempty"`
 
 	Tool        string `json:"tool,omitempty"`
@@ -31,15 +31,14 @@ type Meta struct {
 	Verb     string `json:"verb,omitempty"`
 	Workload string `json:"workload,omitempty"`
 	Threads  int    `json:"threads,omitempty"`
-	// DurationSeconds is what was asked for, 0 if another condition ends the run.
+	// DurationSeconds is the configured duration, 0 if another condition ends the run.
 	DurationSeconds float64 `json:"duration_seconds,omitempty"`
-	// RatePerSecond of operations is what was asked for, 0 for a closed loop.
+	// RatePerSecond is the configured rate of operations, 0 for a closed loop.
 	RatePerSecond int `json:"rate_per_second,omitempty"`
-	// ReportIntervalSeconds is what was asked for, 0 if there are no interval
-	// reports or it is not known.
+	// ReportIntervalSeconds is the configured value, 0 if there are no interval reports or it is
+	// unknown.
 	ReportIntervalSeconds float64 `json:"report_interval_seconds,omitempty"`
-	// LatencyPercentile is what was asked for, 0 if it was switched off; absent
-	// if it was left to the tool.
+	// LatencyPercentile is the configured value, 0 if switched off; absent: the tool's default.
 	LatencyPercentile series.Optional[float64] `json:"latency_percentile,omitzero"`
 
 	Target   string `json:"target,omitempty"`
@@ -49,19 +48,18 @@ type Meta struct {
 	Place tool.Place `json:"place,omitempty"`
 	// Selection is the user's choice of the run's servers; nil: Target decides.
 	Selection *Selection `json:"selection,omitempty"`
-	// Servers take part in the run. It is nil until the process that observes the
-	// run has decided.
+	// Servers that take part in the run; nil until the process that observes the run has determined
+	// them.
 	Servers *Servers `json:"servers,omitempty"`
 
-	// Command is the command line with every secret blanked.
+	// Command is the command line, with every secret blanked.
 	Command []string `json:"command,omitempty"`
-	// Generator is the machine that makes the load, as `uname -n` prints its name;
-	// empty if unknown.
+	// Generator is the machine that produces the load, as named by `uname -n`; empty if unknown.
 	Generator string `json:"generator"`
 
 	PID int `json:"pid,omitempty"`
-	// PIDStartTicks is the process's start as StartTicks returns it, which
-	// with BootID distinguishes it from a later process with the same number.
+	// PIDStartTicks is the process's start as StartTicks returns it. With BootID it distinguishes
+	// the process from a later one with the same number.
 	PIDStartTicks uint64 `json:"pid_start_ticks,omitempty"`
 	BootID        string `json:"boot_id,omitempty"`
 
@@ -70,30 +68,28 @@ type Meta struct {
 	// Import is set for a run that was imported from an old log.
 	Import *ImportSource `json:"import,omitempty"`
 
-	// Replay is set for a run that no tool made: the record of another one is played
-	// again.
+	// Replay is set for a run that replays the record of another one.
 	Replay *ReplaySource `json:"replay,omitempty"`
 
-	// Group is set for a run that is one of several generators' or the group of them.
+	// Group is set for a group, and for the run of one of its generators.
 	Group *Group `json:"group,omitempty"`
-	// Mirror is set for a copy of a run that another machine records: its facts and
-	// its outcome are decided there.
+	// Mirror is set for a copy of a run that another machine records. That machine decides its
+	// facts and outcome.
 	Mirror *Mirror `json:"mirror,omitempty"`
 
-	// Clock is what the run's times are measured by; absent if that was the wall
-	// clock alone, as in a log file.
+	// Clock is the clock of the run's times; absent if it was only the wall clock, as in a log
+	// file.
 	Clock *Clock `json:"clock,omitempty"`
 
-	// SamplerLateSeconds is for how long samples of the agent were due during the run and not
-	// begun: it had no core, or its machine stood still.
+	// SamplerLateSeconds is for how long samples of the agent were due but not started during the
+	// run: the agent had no core, or its machine was suspended.
 	SamplerLateSeconds series.Optional[float64] `json:"sampler_late_seconds,omitzero"`
 
 	StartedAt time.Time `json:"started_at"`
-	// StartEstimated: StartedAt was worked out from the first report seen.
+	// StartEstimated: StartedAt was derived from the first report seen.
 	StartEstimated bool `json:"start_estimated,omitempty"`
-	// ClockStartedAt is when the tool's own clock began to run, worked out from
-	// the first interval report that was seen as it was written. That may be
-	// seconds after StartedAt.
+	// ClockStartedAt is when the tool's own clock started, derived from the first interval report
+	// that was read as it was written. It may be seconds after StartedAt.
 	ClockStartedAt *time.Time `json:"clock_started_at,omitempty"`
 
 	EndedAt  *time.Time `json:"ended_at,omitempty"`
@@ -102,23 +98,23 @@ type Meta struct {
 	// OutputLost: the disk was full, so a part of the tool's output may be missing.
 	OutputLost bool    `json:"output_lost,omitempty"`
 	Outcome    Outcome `json:"result,omitempty"`
-	// Aborted is the condition of --abort-when that held, with the value; empty if none did.
+	// Aborted is the condition of --abort-when that held, with its value; empty if none held.
 	Aborted string `json:"aborted,omitempty"`
-	// Reason is why the run failed or was lost: the exit status or signal and what
-	// the tool printed of it.
+	// Reason is why the run failed or was lost: the exit status or signal, and the tool's message
+	// about it.
 	Reason string `json:"reason,omitempty"`
 
-	// DrainTimeoutSeconds is how long to wait for replicas to catch up; unknown:
-	// as long as the process that closes the run is configured to.
+	// DrainTimeoutSeconds is how long to wait for replicas to catch up; unknown: the configuration
+	// of the process that closes the run decides.
 	DrainTimeoutSeconds series.Optional[float64] `json:"drain_timeout_seconds,omitzero"`
 	// Drain is how long each replica took to catch up, by target.
 	Drain map[string]Drain `json:"drain,omitempty"`
-	// ClosedAt is when drain was over and nothing more will change.
+	// ClosedAt is when the drain was over. Nothing changes afterwards.
 	ClosedAt *time.Time `json:"closed_at,omitempty"`
 }
 
-// LogSource is where a run's output was read from that a tool wrote into a log file
-// by itself. The run's directory has a copy of it.
+// LogSource is the log file, written by the tool itself, from which a run's output was read. The
+// run's directory has a copy.
 type LogSource struct {
 	Path   string `json:"path"`
 	Device uint64 `json:"device"`
@@ -126,14 +122,14 @@ type LogSource struct {
 	// Head is the SHA-256 of the file's first HeadSize bytes.
 	Head     string `json:"head,omitempty"`
 	HeadSize int64  `json:"head_size,omitempty"`
-	// Offset is where the run's bytes begin in the file, and End where they end,
-	// set when the run has ended.
+	// Offset is where the run's bytes begin in the file, and End where they end. End is set after
+	// the run has ended.
 	Offset int64 `json:"offset"`
 	End    int64 `json:"end,omitempty"`
-	// Copied is how many bytes of the copy come from Earlier, the files that had
-	// the name before this one while the run lasted.
+	// Copied is how many bytes of the copy come from Earlier, the files that previously had this
+	// name during the run.
 	Copied int64 `json:"copied,omitempty"`
-	// Gap is why lines between Earlier and this file may be missing; empty if none are.
+	// Gap is why lines between Earlier and this file may be missing; empty if they are complete.
 	Gap     string      `json:"gap,omitempty"`
 	Earlier []LogSource `json:"earlier,omitempty"`
 }
@@ -141,25 +137,25 @@ type LogSource struct {
 // ImportSource is the part of an old log that was copied into a run directory.
 type ImportSource struct {
 	Path string `json:"path"`
-	// Stderr is the log of the tool's standard error if that is a file of its own;
-	// Offset, Size and SHA256 are those of Path.
+	// Stderr is the log of the tool's standard error if it is a separate file. Offset, Size and
+	// SHA256 describe Path.
 	Stderr string `json:"stderr,omitempty"`
 	Offset int64  `json:"offset"`
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"`
-	// Start is where StartedAt comes from.
+	// Start is the source of StartedAt.
 	Start StartSource `json:"start"`
 }
 
-// ReplaySource is the run that a replay plays again.
+// ReplaySource is the run that a replay repeats.
 type ReplaySource struct {
 	Run       string    `json:"run"`
 	StartedAt time.Time `json:"started_at"`
-	// Speed is how many seconds of the record pass in one.
+	// Speed is how many seconds of the record are replayed per second.
 	Speed float64 `json:"speed"`
 }
 
-// StartSource is where the start of an imported run comes from.
+// StartSource is how the start of an imported run was determined.
 type StartSource string
 
 const (
@@ -169,19 +165,18 @@ const (
 	StartFromFile   StartSource = "file"   // the last change of the file minus the length of the run
 )
 
-// Clock is the axis on which all times of a run lie: the wall clock at its start,
-// continued by the time since boot.
+// Clock is the axis of all times of a run: the wall clock at its start, continued by the time since
+// boot.
 type Clock struct {
-	// ID is that of [clock.Clock], BootedAt that of its axis.
+	// ID is the ID of [clock.Clock], BootedAt that of the axis.
 	ID       string    `json:"id"`
 	BootedAt time.Time `json:"booted_at"`
-	// Steps are when the wall clock was set during the run. Times before and after
-	// are on the same axis; the wall clock is ahead of it by their sum.
+	// Steps are the changes of the wall clock during the run. Times before and after a step are on
+	// the same axis; the wall clock is ahead of it by the sum of the steps.
 	Steps []ClockStep `json:"steps,omitempty"`
 }
 
-// ClockStep is by how many seconds the wall clock was set forward, or back if
-// negative.
+// ClockStep is by how many seconds the wall clock was set forward; negative: back.
 type ClockStep struct {
 	At      time.Time `json:"at"`
 	Seconds float64   `json:"seconds"`
@@ -190,7 +185,7 @@ type ClockStep struct {
 // NewClock returns the clock of a run that begins now.
 func NewClock(c *clock.Clock) *Clock { return &Clock{ID: c.ID, BootedAt: c.BootedAt()} }
 
-// Ahead is by how much the wall clock is ahead of the run's axis, as far as that was recorded.
+// Ahead is how far the wall clock is ahead of the run's axis, as far as recorded.
 func (c *Clock) Ahead() (sum time.Duration) {
 	if c == nil {
 		return 0
@@ -201,8 +196,8 @@ func (c *Clock) Ahead() (sum time.Duration) {
 	return sum
 }
 
-// Axis returns the run's axis by the clock of this process. If that can't be
-// compared with the run's, after a reboot, the wall clock is as far ahead of it as before.
+// Axis returns the run's axis for the clock of this process. If the clocks can't be compared, after
+// a reboot, the wall clock is assumed to be as far ahead as before.
 func (m *Meta) Axis(c *clock.Clock) clock.Axis {
 	if m.Clock != nil && m.Clock.ID == c.ID && c.ID != "" {
 		return c.Continue(m.Clock.BootedAt)
@@ -210,7 +205,7 @@ func (m *Meta) Axis(c *clock.Clock) clock.Axis {
 	return c.Continue(c.BootedAt().Add(-m.Clock.Ahead()))
 }
 
-// OnAxis returns a time of the wall clock on the axis of the run, unless the run is closed.
+// OnAxis converts a wall clock time to the run's axis, unless the run is closed.
 func (d Directory) OnAxis(at time.Time) time.Time {
 	meta, err := d.Load()
 	if err != nil || meta.Closed() {
@@ -222,18 +217,17 @@ func (d Directory) OnAxis(at time.Time) time.Time {
 // Drain is how long a replica took to reach the position that the most advanced
 // member of its cluster had when the tool ended.
 type Drain struct {
-	// Seconds from the end of the tool to the first sample that showed it; 0 if the
-	// first sample after the end did. Absent if it was not reached.
+	// Seconds from the end of the tool to the first sample that showed it; 0 if that was the first
+	// sample after the end. Absent if the position was not reached.
 	Seconds *float64 `json:"seconds,omitempty"`
-	// ResolutionSeconds is the distance from the sample before, or from the end:
-	// the drain may be shorter by as much.
+	// ResolutionSeconds is the time since the previous sample or the end: the drain may be shorter
+	// by up to this much.
 	ResolutionSeconds float64 `json:"resolution_seconds,omitempty"`
 	// TimedOut: not reached within the drain timeout.
 	TimedOut bool `json:"timed_out,omitempty"`
 }
 
-// String is the drain for people: "0 s", "4.9 to 5.8 s" if it ended between two
-// samples, "not caught up".
+// String formats the drain: "0 s", "4.9 to 5.8 s" if it ended between two samples, "not caught up".
 func (d Drain) String() string {
 	switch {
 	case d.Seconds == nil:
@@ -248,8 +242,8 @@ func (d Drain) String() string {
 	return fmt.Sprintf("%.1f to %.1f s", max(0, *d.Seconds-d.ResolutionSeconds), *d.Seconds)
 }
 
-// Description is what a parser may know of the command line. The labels are left
-// out, since users add their own.
+// Description is what a parser needs to know about the command line. Labels are not included, since
+// users add their own.
 func (m *Meta) Description() tool.Description {
 	d := tool.Description{
 		Command: m.Verb, Workload: m.Workload, Threads: m.Threads, Target: m.Target, Database: m.Database, Rate: m.RatePerSecond,
@@ -260,15 +254,13 @@ func (m *Meta) Description() tool.Description {
 	return d
 }
 
-// IsElsewhere reports whether the tool perhaps runs on another machine than the
-// agent.
+// IsElsewhere reports whether the tool may run on another machine than the agent.
 func (m *Meta) IsElsewhere() bool { return m.Log != nil || m.Place == tool.PlaceElsewhere }
 
-// redact blanks what looks like a secret in the texts that users, command lines and
-// tools gave.
+// redact blanks secrets in the texts from users, command lines and tools.
 func (m *Meta) redact() { m.change(secret.Value) }
 
-// plain makes these texts printable: in a shared folder they can be another user's.
+// plain makes these texts printable: in a shared folder they can come from another user.
 func (m *Meta) plain() {
 	m.change(func(_, text string) string { return table.Plain(text) })
 }
@@ -279,7 +271,7 @@ func (m *Meta) change(with func(name, text string) string) {
 		*text = with("", *text)
 	}
 	if len(m.Labels) > 0 {
-		labels := make(map[string]string, len(m.Labels)) // the old ones may be shared
+		labels := make(map[string]string, len(m.Labels)) // the map may be shared
 		for name, value := range m.Labels {
 			labels[name] = with(name, value)
 		}

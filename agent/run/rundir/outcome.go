@@ -19,29 +19,28 @@ const (
 	Lost Outcome = "lost"
 )
 
-// Output is what a run's output shows of how the run ended.
+// Output is what a run's output shows about how the run ended.
 type Output struct {
-	// Complete: the tool printed its last summary.
+	// Complete: the tool printed its final summary.
 	Complete bool
-	// Failure is why the run failed according to the tool's output, which counts
-	// more than its exit status: YCSB and the TPC-C tools exit 0 for nearly
-	// everything.
+	// Failure is why the run failed according to the tool's output, which takes precedence over its
+	// exit status: YCSB and the TPC-C tools exit 0 for almost everything.
 	Failure string
 	// Complaint is the tool's first error message. The tool may have continued
 	// after it.
 	Complaint string
-	// Missing is why the rest of the output will never be seen, of a copy of a run.
+	// Missing is why the rest of a copied run's output will never arrive.
 	Missing string
 }
 
-// Conclude sets the outcome of an ended run and its reason, by the exit status
-// or signal in m, as far as they are known, and by the run's output. It is the
-// only place where an outcome is decided, so a run that is followed, one that is
-// found after a restart, one that is imported and a copy that was abandoned have the same.
+// Conclude sets the outcome of an ended run and its reason from the exit status or signal in m, if
+// known, and from the run's output. It is the only place where an outcome is decided, so runs that
+// are followed, found after a restart, imported, or left as an incomplete copy have the same
+// outcome.
 //
-// A run that a condition has ended is aborted. Interrupted is always kept, since only the
-// sender of the signal knows it. Any other outcome in m counts where neither exit status
-// nor output decides, such as that of a run whose output came through a pipe.
+// A run that a condition ended is aborted. Interrupted is always kept, since only the sender of the
+// signal knows about it. Any other outcome in m applies if neither exit status nor output decides,
+// as for a run whose output came through a pipe.
 func (m *Meta) Conclude(out Output) {
 	switch {
 	case m.Aborted != "":
@@ -68,7 +67,7 @@ func (m *Meta) Conclude(out Output) {
 	}
 }
 
-// because joins what ended a run with the cause that the tool printed, if any.
+// because joins how a run ended with the cause that the tool printed, if any.
 func because(end, cause string) string {
 	if cause == "" {
 		return end

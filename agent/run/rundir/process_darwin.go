@@ -5,8 +5,8 @@ import "golang.org/x/sys/unix"
 // zombie is SZOMB of <sys/proc.h>.
 const zombie = 5
 
-// StartTicks is when a process began, here in microseconds since 1970; false if there
-// is none.
+// StartTicks is when a process began, on macOS in microseconds since 1970; false if it does not
+// exist.
 func StartTicks(pid int) (uint64, bool) {
 	p, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
 	if err != nil || p.Proc.P_stat == zombie {

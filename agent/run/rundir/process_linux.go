@@ -2,8 +2,7 @@ package rundir
 
 import "github.com/prometheus/procfs"
 
-// StartTicks is when a process began, in clock ticks after boot; false if there is
-// none.
+// StartTicks is when a process began, in clock ticks after boot; false if it does not exist.
 func StartTicks(pid int) (uint64, bool) {
 	p, err := procfs.NewProc(pid)
 	if err != nil {

@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// Servers are the configured servers and proxies that take part in a run. All
-// that is recorded, shown and compared of servers is of these.
+// Servers are the configured servers and proxies that take part in a run. Only they are recorded,
+// shown and compared.
 type Servers struct {
 	Source ServersSource `json:"source"`
 	// Problem is why the servers are unknown.
 	Problem string `json:"problem,omitempty"`
-	// Targets are those that are sampled, in the order of the configuration.
+	// Targets are sampled, in the order of the configuration.
 	Targets []Server `json:"targets,omitempty"`
-	// Proxies are those between tool and servers that are not sampled.
+	// Proxies are between tool and servers and are not sampled.
 	Proxies []Proxy `json:"proxies,omitempty"`
-	// Machines are those of the run whose samples are recorded.
+	// Machines of the run whose samples are recorded.
 	Machines []Machine `json:"machines,omitempty"`
 }
 
@@ -23,14 +23,14 @@ type Servers struct {
 type Machine struct {
 	// Host is its name in the record.
 	Host string `json:"host"`
-	// Nodename is as `uname -n` prints it there; empty if unknown.
+	// Nodename as `uname -n` prints it there; empty if unknown.
 	Nodename string     `json:"nodename,omitempty"`
 	Roles    []HostRole `json:"roles"`
 	// Targets are the run's servers on it.
 	Targets []string `json:"targets,omitempty"`
 }
 
-// Equal reports whether two machines are the same in all.
+// Equal reports whether two machines are equal in all fields.
 func (m Machine) Equal(o Machine) bool {
 	return m.Host == o.Host && m.Nodename == o.Nodename && slices.Equal(m.Roles, o.Roles) && slices.Equal(m.Targets, o.Targets)
 }
@@ -51,7 +51,7 @@ type Server struct {
 	Target  string `json:"target"`
 	Cluster string `json:"cluster,omitempty"`
 	Engine  string `json:"engine,omitempty"`
-	// Proxy: it is not one of the cluster's servers, but between the tool and them.
+	// Proxy: it is between the tool and the cluster's servers, not one of them.
 	Proxy bool `json:"proxy,omitempty"`
 	// Connected: the tool connects to it.
 	Connected bool `json:"connected,omitempty"`
@@ -65,8 +65,7 @@ type Proxy struct {
 	Nodename string `json:"nodename,omitempty"`
 }
 
-// Selection is the user's own choice of a run's servers: all targets of the
-// clusters, and the targets.
+// Selection is the user's choice of a run's servers: all targets of the clusters, plus the targets.
 type Selection struct {
 	Clusters []string `json:"clusters,omitempty"`
 	Targets  []string `json:"targets,omitempty"`
@@ -80,8 +79,7 @@ func NewSelection(clusters, targets []string) *Selection {
 	return &Selection{Clusters: clusters, Targets: targets}
 }
 
-// Server returns the server that is the target called name, nil if that does not
-// take part in the run.
+// Server returns the server of the target called name; nil if it does not take part in the run.
 func (s *Servers) Server(name string) *Server {
 	if s == nil {
 		return nil
@@ -94,8 +92,8 @@ func (s *Servers) Server(name string) *Server {
 	return nil
 }
 
-// Notice is what a user should know of unknown servers and how to name them; empty
-// if they are known, or if none are configured.
+// Notice explains unknown servers to the user, and how to name them; empty if they are known or
+// none are configured.
 func (s *Servers) Notice() string {
 	if s == nil || s.Source != ServersUnknown {
 		return ""
@@ -119,8 +117,8 @@ type Host struct {
 	Role     HostRole
 }
 
-// Hosts returns the machines that are known to take part in the run, each role of
-// a machine once: the generator first, then by role and name.
+// Hosts returns the machines that are known to take part in the run, one entry per role: the
+// generator first, then by role and name.
 func (m *Meta) Hosts() []Host {
 	var hosts []Host
 	if m.Generator != "" {

@@ -1,7 +1,7 @@
 package rundir
 
-// A shared runs folder depends on a umask of one thread, which macOS does not have:
-// there each user has a runs folder.
+// A shared runs folder needs a per-thread umask, which macOS does not have. On macOS each user has
+// a separate runs folder.
 
 func isShared(string) bool { return false }
 

@@ -9,9 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// isShared reports whether a runs folder is shared by all users of the machine and
-// an agent: sticky, and with the setgid bit, so that what is in it belongs to the
-// agent's group.
+// isShared reports whether all users of the machine and an agent share a runs folder: it is sticky,
+// and has the setgid bit, so its contents belong to the agent's group.
 func isShared(root string) bool {
 	info, err := os.Stat(root)
 	return err == nil && info.Mode()&os.ModeSetgid != 0 && info.Mode()&os.ModeSticky != 0
@@ -23,15 +22,15 @@ func isSharedRun(dir string) bool {
 	return err == nil && info.Mode()&os.ModeSetgid != 0
 }
 
-// makeDir makes the folder of a run. In a shared runs folder its group, which it
-// inherits with the setgid bit, may write.
+// makeDir makes the folder of a run. In a shared runs folder it inherits the group by the setgid
+// bit, and the group may write.
 func makeDir(path string) error {
 	if !isShared(filepath.Dir(path)) {
 		return makeOwnDir(path)
 	}
-	// The umask must not apply, and chmod won't do: by a user outside the group
-	// it clears the setgid bit. Of this thread alone the umask can be changed; not
-	// unlocked, the thread ends with the goroutine.
+	// The umask must not apply, and chmod can't replace that: for a user outside the group it
+	// clears the setgid bit. The umask is changed for this thread only; since it stays locked, the
+	// thread ends with the goroutine.
 	made := make(chan error)
 	go func() {
 		runtime.LockOSThread()

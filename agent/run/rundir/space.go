@@ -10,18 +10,18 @@ import (
 )
 
 const (
-	// reserveAhead is how much of a tool's output has its place on the disk before it
-	// is written: minutes of any tool.
+	// reserveAhead is how much space is reserved on the disk ahead of a tool's output: enough for
+	// minutes of any tool.
 	reserveAhead = 1 << 20
-	// lowSpace is left to the output of tools, on a small file system a share of it.
+	// lowSpace is kept free for the output of tools; on a small file system, a share of it.
 	lowSpace, lowShare = 64 << 20, 20
 )
 
-// Space is the room on the file system of a folder, in bytes: what an ordinary user
-// can still write, and all of it.
+// Space is the space on the file system of a folder, in bytes: what an ordinary user can still
+// write, and the total.
 type Space struct{ Free, Size uint64 }
 
-// SpaceOf returns the room on the file system that has a path.
+// SpaceOf returns the space on the file system of path.
 func SpaceOf(path string) (Space, error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(path, &s); err != nil {
@@ -30,11 +30,11 @@ func SpaceOf(path string) (Space, error) {
 	return Space{Free: s.Bavail * uint64(s.Bsize), Size: s.Blocks * uint64(s.Bsize)}, nil
 }
 
-// runGrowth is about what a run with three servers writes in a second.
+// runGrowth is roughly what a run with three servers writes per second.
 const runGrowth = 4 << 10
 
-// Short returns what is wrong with the room for a run of the given length, empty if
-// there is enough. An unknown length is 0.
+// Short describes insufficient space for a run of the given length; empty if there is enough. An
+// unknown length is 0.
 func (s Space) Short(length time.Duration) string {
 	need := uint64(length.Seconds()) * runGrowth
 	const mebi = 1 << 20
@@ -47,22 +47,22 @@ func (s Space) Short(length time.Duration) string {
 	return ""
 }
 
-// limit is what must be free for anything but the tool's output to be recorded.
+// limit is the free space required to record anything but the tool's output.
 func (s Space) limit() uint64 { return min(lowSpace, s.Size/lowShare) }
 
-// Low reports whether the rest is for the output of tools.
+// Low reports whether the remaining space is for the output of tools only.
 func (s Space) Low() bool { return s.Free < s.limit() }
 
-// Reservation is space on the disk for the growth of an output file, ahead of what the
-// tool writes: other files that fill the disk do not take it. One goroutine uses it.
+// Reservation is disk space for the growth of an output file, reserved ahead of the tool's writes
+// so that other files can't take it. Only one goroutine may use it.
 type Reservation struct {
 	file *os.File
-	end  int64 // up to here there is space
+	end  int64 // space is reserved up to here
 	lost bool
 }
 
-// Reserve begins to reserve space for an output file that another process appends to.
-// On a file system that can't reserve, nothing is reserved.
+// Reserve starts reserving space for an output file to which another process appends. On a file
+// system without support it reserves nothing.
 func (d Directory) Reserve(name string) (*Reservation, error) {
 	f, err := d.OpenOutput(name)
 	if err != nil {
@@ -73,8 +73,8 @@ func (d Directory) Reserve(name string) (*Reservation, error) {
 	return r, nil
 }
 
-// Renew reserves more if the file has grown, and less than usual if the disk is
-// nearly full. It is called more often than a tool writes half of the reserve.
+// Renew reserves more if the file has grown, and less than usual if the disk is nearly full. Call
+// it before a tool can write half of the reserve.
 func (r *Reservation) Renew() {
 	info, err := r.file.Stat()
 	if err != nil || r.end-info.Size() > reserveAhead/2 {
@@ -94,16 +94,16 @@ func (r *Reservation) Renew() {
 			return
 		}
 	}
-	// The disk is full. The tool still has what is reserved.
+	// The disk is full. The tool can still use the reserve.
 	r.lost = r.lost || r.end-info.Size() < 4096
 }
 
-// Lost reports whether the disk was full up to the end of the reserve, so that a part
-// of the output may be missing.
+// Lost reports whether the disk was full up to the end of the reserve, so that some output may be
+// missing.
 func (r *Reservation) Lost() bool { return r.lost }
 
-// Close gives back what is not used, if no process that could still write holds the
-// lock of the tool: shortening the file then could cut its last lines.
+// Close releases unused space, unless a process that could still write holds the tool's lock:
+// truncating the file then could cut its last lines.
 func (r *Reservation) Close(d Directory) error {
 	defer r.file.Close()
 	if d.held(ToolLock) {

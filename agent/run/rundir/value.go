@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// SizeOf reads a value of a fact or setting that is a number, such as 16, 0.5, 8G, 512mb or
-// 128 MiB; false if it is none. Units are powers of 1024.
+// SizeOf parses the value of a fact or setting that is a number, such as 16, 0.5, 8G, 512mb or 128
+// MiB; false otherwise. Units are powers of 1024.
 func SizeOf(value string) (float64, bool) {
 	digits := strings.TrimRight(value, "KMGTkmgtiIbB")
 	v, err := strconv.ParseFloat(strings.TrimSuffix(digits, " "), 64)
@@ -24,8 +24,8 @@ func SizeOf(value string) (float64, bool) {
 	return 0, false
 }
 
-// CompareValues is the order of values of a fact, parameter or setting wherever they are
-// listed or drawn: numbers by size, and after them other texts by letters.
+// CompareValues is the order of values of a fact, parameter or setting in lists and charts: numbers
+// by size, then other texts alphabetically.
 func CompareValues(a, b string) int {
 	x, isSizeA := SizeOf(a)
 	y, isSizeB := SizeOf(b)
