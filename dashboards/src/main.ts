@@ -20,6 +20,6 @@ const pages = [liveRun, runsPage, groupPage, mysql, galera, replicationPage, mon
 
 const folder = process.argv[2] ?? join(__dirname, '../..');
 for (const page of pages) {
-  const json = JSON.stringify(dashboard(page), null, 2);
+  const json = JSON.stringify(dashboard(page), null, 1);
   writeFileSync(join(folder, `${page.name}.json`), `${json}\n`);
 }

@@ -41,6 +41,9 @@ func run(w io.Writer, binary, version, page string, licences bool) error {
 		if m.Replace != nil {
 			m = m.Replace
 		}
+		if strings.HasPrefix(m.Path, "./") { // a part of this repository
+			continue
+		}
 		parts = append(parts, goComponent(m.Path, m.Version, m.Sum))
 	}
 	npm, err := npmComponents(page)
