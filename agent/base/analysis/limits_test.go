@@ -20,7 +20,7 @@ func machine(name string, generator, server bool, targets ...string) MachineEvid
 func server(name string, sessions map[string]float64) ServerEvidence {
 	return ServerEvidence{
 		Name: name, Samples: 120, Sessions: sessions, FlowControl: Level{nan, nan}, FlowControlSent: nan, LagSeconds: nan,
-		Connections: 33, ConnectionLimit: 200, Refused: 0, PoolReads: 10, PoolMisses: 0.0001,
+		ConnectionLimit: 200, Refused: 0, PoolReads: 10, PoolMisses: 0.0001,
 	}
 }
 

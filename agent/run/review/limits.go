@@ -155,7 +155,6 @@ func machineEvidence(h *record.History, one *record.Host) analysis.MachineEviden
 		Local:   analysis.ThreadsEvidence{Running: mean(host.ServersRunning), Waiting: mean(host.ServersWaiting), Held: mean(host.ServersHeld), Cores: last(host.ServersCores)},
 		Waiting: mean(host.Waiting), Disk: of(host.DiskBusy, analysis.BusyDisk), Network: of(host.NetworkBusy, analysis.BusyNetwork),
 		DiskWait: mean(host.DiskWait), DiskReadWait: mean(host.DiskReadWait),
-		Retransmits: one.Increase(host.Retransmits), ListenDrops: one.Increase(host.ListenDrops), NetDrops: one.Increase(host.Drops),
 	}
 	if servers := h.Snapshot.Meta.Servers; servers != nil && one.Nodename != "" {
 		for _, s := range servers.Targets { // its name may have become known after the machine's last sample
@@ -191,7 +190,7 @@ func serverEvidence(h *record.History, s *record.Server, threads float64, stops 
 	samples := tally(engine.OpenConnections)
 	out := analysis.ServerEvidence{
 		Name: s.Target, Samples: samples.Whole(), FlowControl: levelOf(tally(engine.FlowControl), analysis.Paused), FlowControlSent: s.Increase(engine.FlowControlSent),
-		LagSeconds: largest(engine.LagSeconds), Connections: largest(engine.OpenConnections), ConnectionLimit: settingOf(h, s.Target, string(analysis.LimitConnections)),
+		LagSeconds: largest(engine.LagSeconds), ConnectionLimit: settingOf(h, s.Target, string(analysis.LimitConnections)),
 		Refused: s.Increase(engine.RefusedConnections), PoolReads: mean(engine.PagesRead), PoolMisses: mean(engine.PageMisses),
 	}
 	if s.Engine == record.DumpEngine { // one difference, of all of the run

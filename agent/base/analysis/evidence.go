@@ -1,0 +1,337 @@
+package analysis
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/benchwatch/benchwatch/agent/base/series"
+)
+
+// Evidence is what is known of a run's own servers and machines, and of its load, while
+// the tool ran. What is unknown is as in package series; what has no name is empty.
+type Evidence struct {
+	// Tool is the name of the tool.
+	Tool string
+	// Seconds is how long the run took.
+	Seconds float64
+	// Threads is how many clients the tool had, each of which waits for an answer before it
+	// asks again unless Rate is known: the transactions per second that the tool was to make.
+	// Queue is how many of them waited for a thread of the tool at its end.
+	Threads, Rate, Queue float64
+	// Throughput is in transactions per second, Statements for each transaction.
+	Throughput, Statements float64
+	// MinLatency is the tool's own, of a transaction, in seconds.
+	MinLatency float64
+	// RoundTrip is the least time in seconds from the agent's machine to RoundTripTo, which
+	// the tool connects to, and back; MeanRoundTrip is the mean of all RoundTrips.
+	RoundTrip, MeanRoundTrip float64
+	RoundTrips               int
+	RoundTripTo              string
+	// RefusedByServer is a message of the tool about connections that a server refused.
+	RefusedByServer string
+	// NoPort and NoFile are messages of the tool about connections for which its machine had
+	// no port, or its process no file.
+	NoPort, NoFile string
+	// OtherLoad names other runs on the same servers, or describes what else used them;
+	// ForeignShare is the share of statements that the tool did not send.
+	OtherLoad    string
+	ForeignShare float64
+	Machines     []MachineEvidence
+	Servers      []ServerEvidence
+	// NotRepresented describes servers and machines that were sampled too little to be evidence.
+	NotRepresented []Missing
+}
+
+// Level is a value over the run: its mean, and the share of the time in which it was so
+// high that it limits.
+type Level struct{ Mean, High float64 }
+
+// LeastSamples is how many samples are needed to know what a server or a machine did.
+const LeastSamples = 4
+
+// ThreadsEvidence is what the threads of some processes did: how many ran and how many waited for
+// a core on average, the share of the time in which a CPU quota held them, and how many Cores they
+// may use.
+type ThreadsEvidence struct{ Running, Waiting, Held, Cores float64 }
+
+// MachineEvidence is what one machine did. Shares are from 0 to 1.
+type MachineEvidence struct {
+	Name              string
+	Samples           int
+	Generator, Server bool
+	Cores             int
+	// Servers are the run's servers on it.
+	Servers              []string
+	CPU, BusiestCore     Level   // high: from BusyCPU, BusyCore
+	Steal, Disk, Network Level   // high: from HighSteal, BusyDisk, BusyNetwork
+	DiskWait             float64 // seconds of a read or write
+	DiskReadWait         float64 // seconds of a read
+	// Tool and Local are the threads of the tool, and of servers and proxies beside it. Waiting is how
+	// many tasks of the machine waited for a core, on average.
+	Tool, Local ThreadsEvidence
+	Waiting     float64
+	// ToolCPU, ServersCPU and OthersCPU are the seconds of CPU that the tool, servers with their
+	// proxies, and other programs used; OtherPrograms has those that used most.
+	ToolCPU, ServersCPU, OthersCPU float64
+	OtherPrograms                  []ProgramEvidence
+}
+
+// ProgramEvidence is what one program used.
+type ProgramEvidence struct {
+	Name string
+	CPU  float64 // seconds
+}
+
+// foreign is the share of other programs in what programs used of the CPU. It is unknown if the
+// processes of the tool, or of the servers on the machine, are.
+func (m *MachineEvidence) foreign() float64 {
+	own := m.ToolCPU + m.ServersCPU
+	if !m.Server {
+		own = m.ToolCPU + orZero(m.ServersCPU)
+	}
+	if !(own+m.OthersCPU > 0) {
+		return series.Unknown()
+	}
+	return m.OthersCPU / (own + m.OthersCPU)
+}
+
+// programs describes who used the CPU, after a colon; empty if that is not known.
+func (m *MachineEvidence) programs(tool string) string {
+	foreign := m.foreign()
+	if !series.IsKnown(foreign) {
+		return ""
+	}
+	all := m.ToolCPU + orZero(m.ServersCPU) + m.OthersCPU
+	var names []string
+	for _, p := range m.OtherPrograms {
+		if share := p.CPU / all; share >= namedProgram && len(names) < mostPrograms {
+			names = append(names, p.Name+" "+Percent(share))
+		}
+	}
+	others := Percent(foreign)
+	if len(names) > 0 {
+		others += " (" + strings.Join(names, ", ") + ")"
+	}
+	text := tool + " " + Percent(m.ToolCPU/all)
+	if m.ServersCPU > 0 {
+		text += ", " + m.servers() + " " + Percent(m.ServersCPU/all)
+	}
+	return ": of what was used, " + text + ", other programs " + others
+}
+
+// servers names the run's servers on the machine.
+func (m *MachineEvidence) servers() string {
+	if len(m.Servers) == 0 {
+		return "the servers"
+	}
+	return listed(m.Servers)
+}
+
+// listed returns words as a list in a sentence.
+func listed(words []string) string {
+	n := len(words)
+	if n < 2 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:n-1], ", ") + " and " + words[n-1]
+}
+
+const (
+	// namedProgram is the share of the CPU from which on a program is named; at most mostPrograms are.
+	namedProgram = 0.05
+	mostPrograms = 3
+)
+
+// From where on a level is high.
+const (
+	BusyCPU     = 0.9
+	BusyCore    = 0.95
+	HighSteal   = 0.1
+	BusyDisk    = 0.9
+	BusyNetwork = 0.8
+	Paused      = 0.2 // of flow control
+	lowSteal    = 0.05
+	// HighCheckpoint is a share of the limit of the checkpoint age.
+	HighCheckpoint = 0.8
+)
+
+// Slowdown compares the throughput while a server was in a state with that of the rest of
+// the run.
+type Slowdown struct {
+	// Held is the share of the run's intervals in that state.
+	Held float64
+	// During and Otherwise are transactions per second, unknown if there are too few
+	// intervals of one of them.
+	During, Otherwise float64
+	// Stopped is the share of the run's intervals in that state in which no transaction ended.
+	Stopped float64
+}
+
+// lost returns the share of the clients' time that the state cost, unknown if that is.
+func (s *Slowdown) lost() float64 {
+	slower := s.Held * max(0, 1-s.During/s.Otherwise)
+	if !series.IsKnown(slower) {
+		return s.Stopped
+	}
+	return max(slower, orZero(s.Stopped))
+}
+
+// text is what the transactions show of the state.
+func (s *Slowdown) text() string {
+	text := fmt.Sprintf(" for %s of the time", Percent(s.Held))
+	if s.During < s.Otherwise { // neither is unknown
+		return text + fmt.Sprintf(": %s transactions/s then, %s otherwise", Number(s.During), Number(s.Otherwise))
+	}
+	return text + fmt.Sprintf(": in %s of the time no transaction ended", Percent(s.Stopped))
+}
+
+// Standstill is a time in which the tool's output shows that no transaction ended: Seconds in Times
+// stretches, the longest one of which is from second From to second To of the run.
+type Standstill struct {
+	Seconds, From, To float64
+	Times             int
+}
+
+// text is a clause about the standstill in a run of some seconds.
+func (s Standstill) text(of float64) string {
+	text := fmt.Sprintf("no transaction ended for %s of %s s", Number(s.Seconds), Number(of))
+	if s.Times == 1 {
+		return text + fmt.Sprintf(", from second %.0f to second %.0f", s.From, s.To)
+	}
+	return text + fmt.Sprintf(" in %d stretches, the longest one from second %.0f to second %.0f", s.Times, s.From, s.To)
+}
+
+// StateEvidence is how many sessions were in a state, on average.
+type StateEvidence struct {
+	Class, Name string
+	Sessions    float64
+}
+
+// ServerEvidence is what one server reported.
+type ServerEvidence struct {
+	Name    string
+	Samples int
+	// Sessions are the active ones on average, by class, nil if they are unknown: those that wait
+	// because writes are held back are in class flow_control, whatever they wait for; HeldBack has
+	// how many these are by their own class.
+	Sessions, HeldBack map[string]float64
+	// Stopped is, by class, when nearly all clients were in it and no transaction ended.
+	Stopped map[string]Standstill
+	// States are the names of what sessions of a class wait for, if they are known.
+	States []StateEvidence
+	// FlowControl is the share of time in which writes were held back, FlowControlSent how
+	// often the server asked for that, which only Galera reports.
+	FlowControl     Level
+	FlowControlSent float64
+	LagSeconds      float64 // the highest
+	ConnectionLimit float64 // unknown if it was not read during the run
+	Refused         float64 // connections
+	PoolReads       float64 // pages read from disk per second
+	PoolMisses      float64 // share of the pages that were asked for
+	// Checkpoint: the checkpoint age was HighCheckpoint of its limit or more. Purge: the
+	// history list was longer than PurgeLimit, from which on writes are delayed.
+	Checkpoint, Purge Slowdown
+	PurgeLimit        float64
+}
+
+// enough returns the evidence without what has too few samples.
+func (e *Evidence) enough() *Evidence {
+	out, unknown := *e, series.Unknown()
+	out.Machines, out.Servers = slices.Clone(e.Machines), slices.Clone(e.Servers)
+	for i := range out.Machines {
+		if m := &out.Machines[i]; m.Samples < LeastSamples {
+			none, level := ThreadsEvidence{unknown, unknown, unknown, unknown}, Level{unknown, unknown}
+			m.CPU, m.BusiestCore, m.Steal, m.Disk, m.Network, m.Tool, m.Local, m.Waiting = level, level, level, level, level, none, none, unknown
+		}
+	}
+	for i := range out.Servers {
+		if s := &out.Servers[i]; s.Samples < LeastSamples {
+			s.Sessions, s.Stopped, s.PoolReads, s.FlowControl = nil, nil, unknown, Level{unknown, unknown}
+		}
+	}
+	if e.RoundTrips < LeastSamples {
+		out.RoundTrip = unknown
+	}
+	return &out
+}
+
+// orZero returns v, 0 if it is unknown.
+func orZero(v float64) float64 {
+	if series.IsKnown(v) {
+		return v
+	}
+	return 0
+}
+
+// paused returns the server whose writes were held back for longest, nil if that is not
+// known of any.
+func (e *Evidence) paused() *ServerEvidence {
+	var most *ServerEvidence
+	for i := range e.Servers {
+		s := &e.Servers[i]
+		if series.IsKnown(s.FlowControl.Mean) && (most == nil || s.FlowControl.Mean > most.FlowControl.Mean) {
+			most = s
+		}
+	}
+	return most
+}
+
+// askedForFlowControl returns the server that asked most often, nil if none did.
+func (e *Evidence) askedForFlowControl() *ServerEvidence {
+	var asked *ServerEvidence
+	for i := range e.Servers {
+		s := &e.Servers[i]
+		if s.FlowControlSent > 0 && (asked == nil || s.FlowControlSent > asked.FlowControlSent) {
+			asked = s
+		}
+	}
+	return asked
+}
+
+// beside reports whether the tool runs on a server's machine.
+func (e *Evidence) beside(server string) bool {
+	return slices.ContainsFunc(e.Machines, func(m MachineEvidence) bool { return m.Generator && slices.Contains(m.Servers, server) })
+}
+
+// Percent prints a share in a sentence.
+func Percent(share float64) string { return Number(share*100) + " %" }
+
+// Number prints a number in a sentence: two digits, and all of those before the point.
+func Number(v float64) string {
+	if math.Abs(v) < 10 {
+		return strconv.FormatFloat(v, 'g', 2, 64)
+	}
+	return strconv.FormatFloat(v, 'f', 0, 64)
+}
+
+func plural(n float64, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return Number(n) + " " + one + "s"
+}
+
+func times(n float64) string {
+	if n == 1 {
+		return "once"
+	}
+	return Number(n) + " times"
+}
+
+// coresOf prints how many cores were in use.
+func coresOf(n float64) string {
+	if n < 1 {
+		return Percent(n) + " of a core"
+	}
+	return plural(n, "core")
+}
+
+func waitText(seconds float64) string {
+	if !series.IsKnown(seconds) {
+		return ""
+	}
+	return fmt.Sprintf("; an operation took %.2g ms", seconds*1000)
+}

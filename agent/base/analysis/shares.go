@@ -1,0 +1,471 @@
+package analysis
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/benchwatch/benchwatch/agent/base/series"
+)
+
+// shares is how the clients' time divides among what may have limited them, computed before any rule
+// reads it. Each step takes a share of the time that the previous steps left in running and outside.
+type shares struct {
+	e *Evidence
+	// running in a server and outside are what nothing explains. Without sessions all time is outside.
+	running, outside float64
+	sampled          bool
+	byClass          map[string]float64 // what sessions waited for
+	byState          map[StateEvidence]float64
+	servers          []*serverShares
+	machines         []*machineShares
+	pooled           float64   // of running: reading pages
+	waits            []float64 // by entry of the table waits
+	// state is the wait of class other, without a rule, that took most of the time.
+	state         string
+	inState       float64
+	paused, asked *ServerEvidence // of flow control
+	heldBack      float64
+	travelled     float64
+	found         float64 // the sum of the shares that are large enough for a finding
+}
+
+// serverShares are the shares of the time that the state of one server explains.
+type serverShares struct {
+	*ServerEvidence
+	checkpoint, purge, pool float64
+	estimated               bool    // pool, since neither waits for pages nor disks were observed
+	read                    float64 // seconds of a read of the disk, unknown if no disk was observed
+}
+
+// machineShares are the shares of the time that one machine explains.
+type machineShares struct {
+	*MachineEvidence
+	of          *shares
+	tool, local program
+	// byOthers, waited and ran are time in which clients waited for a core because of other programs, in
+	// which they waited for other reasons, and in which they had one while nearly all were busy.
+	byOthers, waited, ran float64
+	oneCore, disk         float64
+}
+
+// program is what the tool, or the servers beside it, did on a machine.
+type program struct {
+	ThreadsEvidence
+	name string
+	// worked and waited are shares of the clients' time, unknown without statistics of the threads.
+	worked, waited float64
+	// confined is how much of waited is due to by.
+	confined float64
+	by       confinement
+}
+
+// confinement is why a program could not use cores that were free.
+type confinement int
+
+const (
+	byNothing confinement = iota
+	byQuota
+	byPinning
+	bySuspectedPinning // there is no record of the cores that the program may use
+)
+
+// isKnown reports whether there are statistics of the threads.
+func (p *program) isKnown() bool { return series.IsKnown(p.waited) }
+
+func (p *program) sum() float64 { return orZero(p.worked) + orZero(p.waited) }
+
+const (
+	// heldShare is the share of the time from which on a quota is a reason to wait for a core.
+	heldShare = 0.05
+	// leastMisses is the share of misses from which on the buffer pool is looked at.
+	leastMisses = 0.005
+	// estimatedMisses is what a miss counts where its time is not known: a page from a disk
+	// takes some hundred times one in memory, and a statement asks for several.
+	estimatedMisses = 10
+	// localRoundTrip is the length in seconds from which on a round trip within one machine shows a
+	// proxy: a shorter one is the time to be woken.
+	localRoundTrip = 0.001
+	// steadyPing is the least ratio of the shortest round trip to the mean one if a proxy delays all: a
+	// wait for a core varies more.
+	steadyPing = 0.5
+	// aboutSame is by how much shares may differ that are measured in different ways.
+	aboutSame = 0.1
+	// spareCPU is the mean use of CPU below which there is enough for more clients.
+	spareCPU = 0.75
+	// other is the class of waits that no other class has.
+	other = "other"
+)
+
+// newShares divides the clients' time. The order of the steps matters: a state that stops a server
+// comes before the time that its sessions seem to run, and this before what is left outside.
+func newShares(e *Evidence) *shares {
+	s := &shares{e: e, outside: 1, paused: e.paused(), asked: e.askedForFlowControl()}
+	for i := range e.Servers {
+		s.servers = append(s.servers, &serverShares{ServerEvidence: &e.Servers[i]})
+	}
+	for i := range e.Machines {
+		s.machines = append(s.machines, &machineShares{MachineEvidence: &e.Machines[i], of: s})
+	}
+	s.divideSessions()
+	s.divideThreads()
+	for _, failed := range []bool{e.isRefused(), e.NoPort != "", e.NoFile != ""} {
+		if failed {
+			s.find(1)
+		}
+	}
+	s.takeStalls()
+	s.takePool()
+	s.takeWaits()
+	s.takeFlowControl()
+	for _, m := range s.machines {
+		if m.Generator || m.Server {
+			s.takeCores(m)
+			s.takeOneCore(m)
+			s.find(m.stolen())
+			s.takeDisk(m)
+		}
+	}
+	s.travelled = s.onTheWay()
+	take(s.travelled, &s.outside, &s.running)
+	return s
+}
+
+// find adds a share to those of the findings, and reports whether it is large enough for one.
+func (s *shares) find(share float64) bool {
+	if !(share >= LeastShare) {
+		return false
+	}
+	s.found += rounded(share)
+	return true
+}
+
+// unfound is the share of the clients' time that the findings so far do not explain.
+func (s *shares) unfound() float64 { return 1 - min(1, s.found) }
+
+// rounded returns a share as a finding has it.
+func rounded(share float64) float64 { return math.Round(min(1, share)*1000) / 1000 }
+
+// take takes a share of the clients' time from what is left in one place, then from the other.
+func take(wanted float64, from, then *float64) float64 {
+	wanted = orZero(wanted)
+	first := max(0, min(wanted, *from))
+	*from -= first
+	second := max(0, min(wanted-first, *then))
+	*then -= second
+	return first + second
+}
+
+// divideSessions divides the clients' time by what their sessions did.
+func (s *shares) divideSessions() {
+	if !(s.e.Threads > 0) {
+		return
+	}
+	sum, total := map[string]float64{}, 0.0
+	for i := range s.e.Servers {
+		for class, n := range s.e.Servers[i].Sessions {
+			s.sampled = true
+			if series.IsKnown(n) {
+				sum[class] += n
+				total += n
+			}
+		}
+	}
+	if !s.sampled {
+		return
+	}
+	threads := max(s.e.Threads, total) // others' sessions are in it
+	s.byClass = map[string]float64{}
+	for class, n := range sum {
+		s.byClass[class] = n / threads
+	}
+	s.byState = map[StateEvidence]float64{}
+	for i := range s.e.Servers {
+		for _, state := range s.e.Servers[i].States {
+			s.byState[StateEvidence{Class: state.Class, Name: state.Name}] += state.Sessions / threads
+		}
+	}
+	s.running, s.outside = s.byClass["running"], max(0, 1-total/threads)
+	if slices.ContainsFunc(s.e.Machines, func(m MachineEvidence) bool { return m.Server && (m.Generator || m.CPU.High >= busy) }) {
+		// A session that sends to its client waits for a core as others do; there is no network.
+		s.running += s.byClass["network"]
+		delete(s.byClass, "network")
+	}
+}
+
+// divideThreads takes the time in which threads of tool and servers had a core or waited for one.
+// Sessions do not show it, and a request that a server has not read belongs to no session.
+func (s *shares) divideThreads() {
+	generator := slices.ContainsFunc(s.e.Machines, func(m MachineEvidence) bool { return m.Generator }) // else any machine may be it
+	for _, m := range s.machines {
+		tool, local := m.Tool, m.Local
+		if all := (ThreadsEvidence{m.CPU.Mean * float64(m.Cores), m.Waiting, series.Unknown(), series.Unknown()}); generator && m.Generator != m.Server {
+			switch { // the machine has one role: nearly all of its tasks belong to the program
+			case m.Generator && !series.IsKnown(tool.Waiting):
+				tool = all
+			case m.Server && !series.IsKnown(local.Waiting):
+				local = all
+			}
+		}
+		m.tool = program{ThreadsEvidence: m.Tool, name: s.e.Tool, worked: series.Unknown(), waited: series.Unknown()}
+		m.local = program{ThreadsEvidence: m.Local, name: m.servers(), worked: series.Unknown(), waited: series.Unknown()}
+		spend := func(p *program, t ThreadsEvidence, from, then *float64) {
+			if series.IsKnown(t.Waiting) && s.e.Threads > 0 {
+				p.worked = take(t.Running/s.e.Threads, from, then)
+				p.waited = take(t.Waiting/s.e.Threads, from, then)
+			}
+		}
+		if m.Server {
+			spend(&m.local, local, &s.running, &s.outside)
+		}
+		if m.Generator {
+			spend(&m.tool, tool, &s.outside, &s.running)
+		}
+	}
+}
+
+// takeStalls takes the time of states of a server in which it does less. Its sessions look as if they
+// ran: the server reports no wait for them. While they wait for something else, that stops them, not
+// the state.
+func (s *shares) takeStalls() {
+	left := 1.0
+	for _, class := range []string{"lock", "flow_control", "replication", "network", other} {
+		left -= s.byClass[class]
+	}
+	stall := func(state *Slowdown) float64 {
+		share := min(state.lost(), max(0, left))
+		if s.find(share) {
+			take(share, &s.running, &s.outside)
+		}
+		return share
+	}
+	for _, server := range s.servers {
+		server.checkpoint, server.purge = stall(&server.Checkpoint), stall(&server.Purge)
+	}
+}
+
+// takePool takes the time in which clients read pages from disk. It is measured by the sessions that
+// wait for a page and by the reads times their latency on the server's disks; either may miss a part,
+// so that the larger one counts. Without both, it is estimated.
+func (s *shares) takePool() {
+	for _, server := range s.servers {
+		server.read = series.Unknown()
+		if !(server.PoolReads > 0) || !(server.PoolMisses >= leastMisses) || !(s.e.Threads > 0) {
+			continue
+		}
+		waiting, sampled := server.Sessions["disk"]
+		server.pool = orZero(waiting) / s.e.Threads
+		for _, m := range s.machines {
+			if !slices.Contains(m.Servers, server.Name) || !series.IsKnown(m.Disk.Mean) {
+				continue
+			}
+			sampled = true
+			if series.IsKnown(m.DiskReadWait) { // else the page cache had all of them
+				server.pool = max(server.pool, min(1, server.PoolReads*m.DiskReadWait/s.e.Threads))
+				server.read = m.DiskReadWait
+			}
+		}
+		if server.estimated = !sampled; server.estimated {
+			server.pool = min(0.9, estimatedMisses*server.PoolMisses)
+		}
+		take(server.pool-max(s.pooled, s.byClass["disk"]), &s.running, &s.outside)
+		s.pooled = max(s.pooled, server.pool)
+		s.find(server.pool)
+	}
+}
+
+// takeWaits divides what sessions waited for among the entries of the table waits.
+func (s *shares) takeWaits() {
+	s.waits = make([]float64, len(waits))
+	left := maps.Clone(s.byClass) // by class, without the states that have an entry
+	for i, c := range waits {
+		share := left[c.class]
+		if c.state != "" {
+			share = 0
+			for state, of := range s.byState {
+				if state.Class == c.class && strings.HasPrefix(state.Name, c.state) {
+					share += of
+				}
+			}
+			share = min(left[c.class], share)
+			if left != nil {
+				left[c.class] -= share
+			}
+		}
+		if c.class == "disk" {
+			share -= s.pooled
+		}
+		if s.waits[i] = share; s.find(share) && c.class == other {
+			s.byClass[other] -= share
+		}
+	}
+	if s.state, s.inState = s.largest(left[other], true); s.find(s.inState) {
+		s.byClass[other] -= s.inState
+	}
+}
+
+// largest returns the state of the class other that took most of the clients' time, at most as much
+// as is left. With unruled it skips states that have an entry in waits.
+func (s *shares) largest(left float64, unruled bool) (name string, share float64) {
+	for state, of := range s.byState {
+		ruled := slices.ContainsFunc(waits, func(w wait) bool { return w.class == other && strings.HasPrefix(state.Name, w.state) })
+		if state.Class == other && !(ruled && unruled) && (of > share || of == share && state.Name < name) {
+			name, share = state.Name, of
+		}
+	}
+	return name, min(share, left)
+}
+
+// takeFlowControl takes the time in which writes were held back, beyond what the sessions show.
+func (s *shares) takeFlowControl() {
+	s.heldBack = s.byClass["flow_control"]
+	if s.paused != nil {
+		take(s.paused.FlowControl.Mean-s.heldBack, &s.running, &s.outside)
+		s.heldBack = max(s.heldBack, s.paused.FlowControl.Mean)
+	}
+	s.find(s.heldBack)
+}
+
+// takeCores divides the time in which threads of clients, or threads that served them, waited for a
+// core: because of a quota, of cores that they may not use, of other programs, or of too few cores.
+func (s *shares) takeCores(m *machineShares) {
+	rest, worked := 0.0, 0.0
+	for _, p := range []*program{&m.tool, &m.local} {
+		if p.isKnown() {
+			m.confine(p)
+			s.find(p.confined)
+			worked += p.worked
+			rest += p.waited - p.confined
+		}
+	}
+	if rest+worked == 0 {
+		return
+	}
+	m.waited = min(rest, s.unfound()) // threads that serve no client wait, too
+	byOthers, alone := m.withoutOthers(m.waited)
+	if s.find(byOthers) {
+		m.byOthers = byOthers
+		m.waited -= byOthers
+	}
+	if ran := min(worked*m.CPU.High, s.unfound()-m.waited); ran > 0 && m.CPU.High >= busy && alone >= BusyCPU {
+		m.ran = ran
+	}
+	s.find(m.waited + m.ran)
+}
+
+// confine finds how much of the time in which a program waited for a core a quota explains, or cores
+// that it may not use.
+func (m *machineShares) confine(p *program) {
+	full := m.CPU.High >= busy
+	switch {
+	case p.Held >= heldShare:
+		p.by, p.confined = byQuota, p.waited
+		if full {
+			p.confined *= p.Held
+		}
+	case p.Cores < float64(m.Cores):
+		p.by, p.confined = byPinning, p.waited
+		if full {
+			// Of the other cores, only what the run's own programs don't use is lost, and on its own
+			// ones the program waits for others as everywhere.
+			elsewhere := (orZero(m.Tool.Running) + orZero(m.Local.Running) - p.Running) / (float64(m.Cores) - p.Cores)
+			p.confined *= min(1, p.Running/p.Cores) * (1 - min(1, elsewhere))
+		}
+	case !series.IsKnown(p.Cores) && !full && m.CPU.Mean < spareCPU:
+		p.by, p.confined = bySuspectedPinning, p.waited
+	}
+}
+
+// withoutOthers returns how much of the share for which clients waited for a core they would not wait
+// without other programs, and how busy the cores would be then. The rest of their time remains, and
+// what the run's programs used of their cores takes as long as before.
+func (m *MachineEvidence) withoutOthers(waited float64) (byOthers, busy float64) {
+	foreign := m.foreign()
+	if !(foreign > 0) {
+		return 0, m.CPU.Mean
+	}
+	used := m.CPU.Mean * (1 - foreign)
+	least := used
+	for _, p := range []ThreadsEvidence{m.Tool, m.Local} {
+		if p.Cores > 0 && p.Running > 0 {
+			least = max(least, p.Running/p.Cores)
+		}
+	}
+	byOthers = max(0, min(waited, 1-least))
+	return byOthers, min(1, used/(1-byOthers))
+}
+
+// takeOneCore takes the time in which one core was full: at most what is left of the time in a server,
+// outside of it, or both, and the time in which threads had a core or waited for one.
+func (s *shares) takeOneCore(m *machineShares) {
+	if m.Cores <= 1 || orZero(m.CPU.High) >= busy || !(m.BusiestCore.High >= busy) || m.Generator == m.Server {
+		return
+	}
+	within := s.outside + m.tool.sum()
+	if m.Server {
+		within = s.running + m.local.sum()
+	}
+	m.oneCore = m.BusiestCore.High * within
+	take(m.oneCore-m.tool.sum()-m.local.sum(), &s.outside, &s.running)
+	s.find(m.oneCore)
+}
+
+// stolen is what other virtual machines explain: at least enough for a finding.
+func (m *machineShares) stolen() float64 {
+	if !(m.Steal.Mean >= lowSteal) || !m.Generator && !m.Server {
+		return 0
+	}
+	return max(m.Steal.Mean, LeastShare)
+}
+
+// takeDisk takes the time in which a disk was busy, unless sessions that wait for it show that time.
+func (s *shares) takeDisk(m *machineShares) {
+	if m.Server && m.Disk.High >= busy && s.byClass["disk"] < LeastShare {
+		m.disk = m.Disk.High * (take(s.running, &s.running, &s.outside) + s.byClass["commit"])
+		s.find(m.disk)
+	}
+}
+
+// onTheWay is the share of the clients' time that their statements were on their way to the server and
+// back, 0 if that is not known. It is spent outside. More than is left there refutes it, as does a
+// transaction that took less: then the pings waited for a core, not the statements.
+func (s *shares) onTheWay() float64 {
+	e := s.e
+	share := e.RoundTrip * e.Statements * e.Throughput / e.Threads
+	switch {
+	case !(share > 0) || share > 1 || s.sampled && share > s.outside+aboutSame || e.MinLatency < e.RoundTrip*(1-aboutSame):
+		return 0
+	case e.beside(e.RoundTripTo) && e.RoundTrip < steadyPing*e.MeanRoundTrip && e.RoundTrip >= localRoundTrip:
+		return 0
+	}
+	return min(share, s.outside)
+}
+
+// toolKnown reports whether it is known how long the threads of the tool had a core or waited.
+func (s *shares) toolKnown() bool {
+	return slices.ContainsFunc(s.machines, func(m *machineShares) bool { return m.tool.isKnown() })
+}
+
+// localKnown reports the same of the servers beside the tool.
+func (s *shares) localKnown() bool {
+	return slices.ContainsFunc(s.machines, func(m *machineShares) bool { return m.local.isKnown() })
+}
+
+// where returns the servers with most sessions of a class, and when these stopped all clients.
+func (s *shares) where(class string) (names string, stop Standstill) {
+	most := 0.0
+	for _, server := range s.servers {
+		most = max(most, orZero(server.Sessions[class]))
+	}
+	var all []string
+	for _, server := range s.servers {
+		if n := orZero(server.Sessions[class]); n > 0 && n >= most/4 {
+			all = append(all, server.Name)
+			if server.Stopped[class].Seconds > stop.Seconds {
+				stop = server.Stopped[class]
+			}
+		}
+	}
+	return strings.Join(all, ", "), stop
+}
