@@ -9,37 +9,37 @@ import (
 
 // Line is one line of a followed file.
 type Line struct {
-	// Text is what a terminal would show of the line, without its line end; valid
-	// until the next call of Next.
+	// Text is the line as a terminal would show it, without its line end; valid until the next call
+	// of Next.
 	Text []byte
-	// Offset is where the line begins in its file, and Size how many bytes it has
-	// there, its end included; of a line that is Cut those that were read.
+	// Offset is where the line begins in its file, and Size its length there in bytes, including
+	// the line end. If the line is Cut, Size counts the bytes that were read.
 	Offset, Size int64
-	// Cut: the line was longer than MaxLine, Text is its beginning.
+	// Cut: the line is longer than MaxLine, Text is its beginning.
 	Cut bool
-	// Unterminated: the file ended before a line end came.
+	// Unterminated: the file ended without a line end.
 	Unterminated bool
 }
 
-// Text returns what counts of a line: without NULs at its beginning, which a
-// writer without O_APPEND leaves after a truncation, and from the last carriage
-// return on, with which a progress display overwrites itself.
+// Text returns the relevant part of the line: without leading NULs, which a writer without O_APPEND
+// leaves after a truncation, and from the last carriage return on, with which a progress display
+// overwrites itself.
 func Text(line []byte) []byte {
 	line = bytes.TrimLeft(line, "\x00")
 	return line[bytes.LastIndexByte(bytes.TrimRight(line, "\r"), '\r')+1:]
 }
 
-// lines cuts bytes into lines.
+// lines splits bytes into lines.
 type lines struct {
 	max        int
-	buf        []byte // read and not yet delivered: buf[start:]
+	buf        []byte // buf[start:] was read but not delivered
 	start      int
 	scanned    int   // bytes of buf[start:] known to hold no newline
 	offset     int64 // of buf[start] in the file
 	discarding bool  // inside a line that was already delivered cut
 }
 
-// space returns room for more bytes behind those in the buffer.
+// space returns room for more bytes after those in the buffer.
 func (l *lines) space() []byte {
 	if l.start > 0 {
 		n := copy(l.buf, l.buf[l.start:])
@@ -53,7 +53,7 @@ func (l *lines) space() []byte {
 	return l.buf[len(l.buf):cap(l.buf)]
 }
 
-// take adds the n bytes that were read into space.
+// take adds the n bytes that were read into the space.
 func (l *lines) take(n int) { l.buf = l.buf[:len(l.buf)+n] }
 
 // end is the offset after the last byte that was taken.
@@ -62,7 +62,7 @@ func (l *lines) end() int64 { return l.offset + int64(len(l.buf)-l.start) }
 // idle reports whether the buffer holds no complete line.
 func (l *lines) idle() bool { return l.start+l.scanned >= len(l.buf) }
 
-// next takes the next complete or overlong line out of the buffer.
+// next removes the next complete or overlong line from the buffer.
 func (l *lines) next() (Line, bool) {
 	for {
 		rest := l.buf[l.start:]
@@ -93,7 +93,7 @@ func (l *lines) next() (Line, bool) {
 	}
 }
 
-// rest takes an unterminated last line out of the buffer.
+// rest removes an unterminated last line from the buffer.
 func (l *lines) rest() (Line, bool) {
 	rest := l.buf[l.start:]
 	if len(rest) == 0 || l.discarding {
@@ -105,17 +105,17 @@ func (l *lines) rest() (Line, bool) {
 	return line, true
 }
 
-// consume moves past the first n bytes of the buffer, which stay in place until
-// space is asked for.
+// consume moves past the first n bytes of the buffer. They stay in place until the next call of
+// space.
 func (l *lines) consume(n int) {
 	l.start += n
 	l.offset += int64(n)
 	l.scanned = 0
 }
 
-// Scanner reads the lines of content that does not change.
+// Scanner reads the lines of immutable content.
 type Scanner struct {
-	// Copy, if not nil, gets each byte before a line with it is returned.
+	// Copy, if not nil, gets each byte before the line that contains it is returned.
 	Copy    func(offset int64, p []byte) error
 	content io.ReaderAt
 	size    int64

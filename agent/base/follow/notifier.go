@@ -11,22 +11,21 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// Notifier wakes readers when a file in one of their folders changes. One
-// Notifier serves the whole process, because the kernel limits the number of
-// inotify instances a user may have.
+// Notifier wakes readers when a file in one of their folders changes. One Notifier serves the whole
+// process, because the kernel limits the inotify instances of a user.
 //
-// The goroutine in Run owns the event queue; mu guards the subscriptions. A
-// wake-up is a hint: readers poll as well, so a lost event costs a delay only.
+// The goroutine in Run owns the event queue; mu guards the subscriptions. A wake-up is a hint:
+// readers also poll, so a lost event only costs a delay.
 type Notifier struct {
 	watcher *fsnotify.Watcher
 	log     *slog.Logger
 
 	mu      sync.Mutex
-	waiting map[string]map[chan struct{}][]string // by folder: the files, none: all
+	waiting map[string]map[chan struct{}][]string // by folder: the files; empty: all
 }
 
-// NewNotifier starts watching nothing. The error names the kernel's limit,
-// where that is the cause; readers work without a Notifier, by polling.
+// NewNotifier returns a Notifier that watches nothing yet. The error names the kernel's limit if
+// that is the cause. Without a Notifier readers poll.
 func NewNotifier(log *slog.Logger) (*Notifier, error) {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -35,7 +34,7 @@ func NewNotifier(log *slog.Logger) (*Notifier, error) {
 	return &Notifier{watcher: w, log: log, waiting: map[string]map[chan struct{}][]string{}}, nil
 }
 
-// Run hands out wake-ups until ctx is done, then closes the watcher.
+// Run delivers wake-ups until ctx is done, then closes the watcher.
 func (n *Notifier) Run(ctx context.Context) {
 	defer n.watcher.Close()
 	for {
@@ -52,23 +51,22 @@ func (n *Notifier) Run(ctx context.Context) {
 			if !ok {
 				return
 			}
-			// An overflow says only that events were lost: wake everybody.
+			// An overflow only reports that events were lost: wake everybody.
 			n.log.Debug("file change events lost", "err", err)
 			n.wakeAll()
 		}
 	}
 }
 
-// Subscribe returns a channel that receives after something in folder changed, or
-// only after one of the named files in it did, and a function that ends the
-// subscription.
+// Subscribe returns a channel that receives after something in folder changed, or only after one of
+// the named files changed, and a function that ends the subscription.
 func (n *Notifier) Subscribe(folder string, files ...string) (<-chan struct{}, func()) {
 	ch := make(chan struct{}, 1)
 	return ch, n.Wake(ch, folder, files...)
 }
 
-// Wake is Subscribe with a channel that has room for one wake-up and may serve
-// several folders.
+// Wake is like Subscribe, but with a channel that has room for one wake-up and may serve several
+// folders.
 func (n *Notifier) Wake(ch chan struct{}, folder string, files ...string) (cancel func()) {
 	folder = filepath.Clean(folder)
 	n.mu.Lock()
@@ -89,11 +87,11 @@ func (n *Notifier) unsubscribe(folder string, ch chan struct{}) {
 	delete(n.waiting[folder], ch)
 	if len(n.waiting[folder]) == 0 {
 		delete(n.waiting, folder)
-		_ = n.watcher.Remove(folder) // fails if the folder is gone, which is fine
+		_ = n.watcher.Remove(folder) // fails harmlessly if the folder is gone
 	}
 }
 
-// wake wakes who waits for a file in folder, all if the file is not known.
+// wake wakes those that wait for a file in folder, or all if the file is unknown.
 func (n *Notifier) wake(folder, file string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -103,7 +101,7 @@ func (n *Notifier) wake(folder, file string) {
 		}
 		select {
 		case ch <- struct{}{}:
-		default: // a wake-up is already waiting
+		default: // a wake-up is already pending
 		}
 	}
 }

@@ -1,6 +1,6 @@
-// Package follow reads files that other programs are still writing: complete
-// lines as they come, with bounded memory whatever is in the file. It notices when
-// a file is rewritten or its name given to another.
+// Package follow reads files that other programs are still writing: complete lines as they arrive,
+// with bounded memory for any content. It detects that a file was rewritten or its name given to
+// another file.
 package follow
 
 import (
@@ -21,8 +21,8 @@ import (
 const (
 	// DefaultMaxLine is the longest line that is delivered whole.
 	DefaultMaxLine = 1 << 20
-	// DefaultPoll is how often a file is checked whose events may not come, notifiedPoll one
-	// whose events do, in case one is lost.
+	// DefaultPoll is how often a file is checked if events may be missing; with events,
+	// notifiedPoll covers lost ones.
 	DefaultPoll  = 250 * time.Millisecond
 	notifiedPoll = time.Second
 
@@ -33,40 +33,39 @@ const (
 // Options of a Reader. The zero value polls and starts at the beginning.
 type Options struct {
 	Offset   int64         // where to start; must be at the beginning of a line
-	MaxLine  int           // bytes; 0 means DefaultMaxLine
+	MaxLine  int           // bytes; 0: DefaultMaxLine
 	Poll     time.Duration // 0: DefaultPoll, a second if events come
 	Notifier *Notifier     // nil: polling only
-	// Direct: path is no symbolic link and keeps its name, as a run's output does.
+	// Direct: path is not a symbolic link and keeps its name, as a run's output does.
 	Direct bool
-	// Copy, if not nil, gets each byte before a line with it is returned. After an
-	// error, which Next returns, it gets the same bytes again.
+	// Copy, if not nil, gets each byte before the line that contains it is returned. If it fails,
+	// Next returns the error, and Copy gets the same bytes again later.
 	Copy func(offset int64, p []byte) error
 }
 
 var (
 	// ErrQuiet is returned by NextWithin if no line came in time.
 	ErrQuiet = errors.New("no new line")
-	// ErrRewritten is returned by Next if bytes that were read are not in the file
-	// any more: it was truncated or rewritten. Restart continues.
+	// ErrRewritten is returned by Next if bytes that were read are no longer in the file: it was
+	// truncated or rewritten. Restart continues.
 	ErrRewritten = errors.New("the file was truncated or rewritten")
-	// ErrNotRegular is returned for what can't be followed: named pipes, devices,
-	// sockets and folders.
+	// ErrNotRegular is returned for files that can't be followed: named pipes, devices, sockets and
+	// folders.
 	ErrNotRegular = errors.New("not a regular file")
 )
 
-// Reader follows one file, also when it is renamed or removed. It is used by one
-// goroutine; only Finish may be called from another.
+// Reader follows one file, even if it is renamed or removed. Only one goroutine may use it, except
+// for Finish.
 //
-// What it can't see: bytes that are written and truncated away between two
-// looks, and a rewrite that leaves the last bytes before the present offset
-// exactly as they were.
+// It does not detect bytes that are written and truncated away between two checks, nor a rewrite
+// that keeps the last bytes before the current offset.
 type Reader struct {
 	path string
 	opts Options
 	file *os.File
 
 	lines lines
-	last  []byte // the last bytes read, to notice a rewrite
+	last  []byte // the last bytes read, to detect a rewrite
 
 	wake   <-chan struct{}
 	cancel func()
@@ -75,9 +74,8 @@ type Reader struct {
 	finishOnce sync.Once
 }
 
-// OpenFile opens a regular file to read it. The error is ErrNotRegular if it is
-// something else, which is not opened: that could wait, or make a program that
-// writes into a pipe fail.
+// OpenFile opens a regular file for reading. The error is ErrNotRegular for anything else. It does
+// not open such files: that could block, or make a program that writes to a pipe fail.
 func OpenFile(path string) (*os.File, error) { return openFile(path, 0) }
 
 func openFile(path string, flag int) (*os.File, error) {
@@ -91,7 +89,7 @@ func openFile(path string, flag int) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|flag, 0) // replaced meanwhile, it must not block
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|flag, 0) // it must not block if the file was replaced meanwhile
 	if err != nil {
 		return nil, err
 	}
@@ -108,8 +106,8 @@ func openFile(path string, flag int) (*os.File, error) {
 // ErrUTF16 is returned for text that no tool's parser reads.
 var ErrUTF16 = errors.New("the text is UTF-16\nhint: convert it: iconv -f UTF-16 -t UTF-8")
 
-// IsUTF16 reports whether a text that begins with head is UTF-16, by its byte order mark
-// or by two ASCII characters.
+// IsUTF16 reports whether a text that begins with head is UTF-16, from its byte order mark or two
+// ASCII characters.
 func IsUTF16(head []byte) bool {
 	if bytes.HasPrefix(head, []byte("\xff\xfe")) || bytes.HasPrefix(head, []byte("\xfe\xff")) {
 		return true
@@ -156,14 +154,14 @@ func Open(path string, opts Options) (*Reader, error) {
 }
 
 const (
-	// largeFile is what takes a noticeable time to read, in bytes.
+	// largeFile is a size in bytes that takes noticeable time to read.
 	largeFile = 256 << 20
-	// mostCompressed is more than any file system compresses text.
+	// mostCompressed is more than any file system's compression of text.
 	mostCompressed = 200
 )
 
-// CheckHole returns an error for a large file that has hardly any bytes on the disk. It
-// costs its author nothing, and who reads it would be busy for hours.
+// CheckHole returns an error for a large file with hardly any bytes on the disk. Creating one costs
+// nothing, and reading it would take hours.
 func CheckHole(f *os.File) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
@@ -175,14 +173,14 @@ func CheckHole(f *os.File) error {
 	return nil
 }
 
-// NewReader follows an open file, which Close closes.
+// NewReader follows an open file. Close closes it.
 func NewReader(file *os.File, opts Options) (*Reader, error) {
 	if opts.MaxLine <= 0 {
 		opts.MaxLine = DefaultMaxLine
 	}
 	switch {
 	case opts.Poll > 0:
-	case opts.Notifier != nil && opts.Direct: // events of a file elsewhere do not come
+	case opts.Notifier != nil && opts.Direct: // with a link, the events of the file's own folder are missing
 		opts.Poll = notifiedPoll
 	default:
 		opts.Poll = DefaultPoll
@@ -194,7 +192,7 @@ func NewReader(file *os.File, opts Options) (*Reader, error) {
 	}
 	r.cancel = func() {}
 	if opts.Notifier != nil {
-		var files []string // any: the file may be renamed, or be elsewhere
+		var files []string // any file: it may be renamed, or be in another folder
 		if opts.Direct {
 			files = []string{filepath.Base(r.path)}
 		}
@@ -203,11 +201,11 @@ func NewReader(file *os.File, opts Options) (*Reader, error) {
 	return r, nil
 }
 
-// Restart continues at offset, such as 0 after ErrRewritten. What was read and
-// not returned is dropped.
+// Restart continues at offset, such as 0 after ErrRewritten. It drops what was read and not
+// returned.
 func (r *Reader) Restart(offset int64) error { return r.Resume(offset, nil) }
 
-// Resume is Restart in a line that begins at offset and of which the first bytes, begun,
+// Resume is like Restart, but within a line that begins at offset and whose first bytes, begun,
 // were read before. The error is ErrRewritten if the file does not have them.
 func (r *Reader) Resume(offset int64, begun []byte) error {
 	r.lines = lines{max: r.opts.MaxLine, offset: offset, buf: bytes.Clone(begun)}
@@ -224,34 +222,33 @@ func (r *Reader) Resume(offset int64, begun []byte) error {
 	return nil
 }
 
-// Finish is called when the writer has ended: Next delivers what is in the file, an
-// unterminated last line included, and then returns io.EOF.
+// Finish is called after the writer has ended: Next delivers the rest of the file, including an
+// unterminated last line, and then returns io.EOF.
 func (r *Reader) Finish() { r.finishOnce.Do(func() { close(r.finish) }) }
 
-// Close ends the reading.
+// Close closes the file.
 func (r *Reader) Close() error {
 	r.cancel()
 	return r.file.Close()
 }
 
-// File is the file that is read.
+// File is the followed file.
 func (r *Reader) File() *os.File { return r.file }
 
-// Offset is where the next line begins, and End how far the file was read.
+// Offset is where the next line begins.
 func (r *Reader) Offset() int64 { return r.lines.offset }
 
-// End is how far the file was read.
+// End is the position up to which the file was read.
 func (r *Reader) End() int64 { return r.lines.end() }
 
-// Idle reports whether all complete lines that were in the file at the last
-// look have been delivered.
+// Idle reports whether all lines that were complete at the last check have been delivered.
 func (r *Reader) Idle() bool { return r.lines.idle() }
 
-// Last is the last bytes that were read, at most 1 KiB.
+// Last are the last bytes that were read, at most 1 KiB.
 func (r *Reader) Last() []byte { return r.last }
 
-// Next returns the next line and waits for it until ctx is done. The error is
-// io.EOF after Finish, and may be ErrRewritten.
+// Next returns the next line, waiting for it until ctx is done. The error is io.EOF after Finish,
+// and may be ErrRewritten.
 func (r *Reader) Next(ctx context.Context) (Line, error) {
 	for {
 		line, err := r.Poll(ctx)
@@ -264,8 +261,8 @@ func (r *Reader) Next(ctx context.Context) (Line, error) {
 	}
 }
 
-// Poll returns the next line that is in the file now; the error is ErrQuiet if there
-// is none, otherwise as of Next.
+// Poll returns the next line that is already in the file. The error is ErrQuiet if there is none;
+// other errors are those of Next.
 func (r *Reader) Poll(ctx context.Context) (Line, error) {
 	for {
 		if line, ok := r.lines.next(); ok {
@@ -274,7 +271,7 @@ func (r *Reader) Poll(ctx context.Context) (Line, error) {
 		if err := ctx.Err(); err != nil {
 			return Line{}, err
 		}
-		finished := r.finished() // asked before the read: what came before Finish is read
+		finished := r.finished() // checked before reading, so everything written before Finish is read
 		n, err := r.fill()
 		switch {
 		case err != nil:
@@ -291,8 +288,8 @@ func (r *Reader) Poll(ctx context.Context) (Line, error) {
 	}
 }
 
-// NextWithin is Next, but returns ErrQuiet if no line comes within d. With d 0 it
-// waits as long as Next.
+// NextWithin is like Next, but returns ErrQuiet if no line comes within d; with d 0 it waits
+// without a limit.
 func (r *Reader) NextWithin(ctx context.Context, d time.Duration) (Line, error) {
 	if d <= 0 {
 		return r.Next(ctx)
@@ -339,7 +336,7 @@ func (r *Reader) fill() (int, error) {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return 0, fmt.Errorf("read %s: %w", r.path, err)
 	}
-	// After the read: bytes of new content are then never taken for more of the old.
+	// Checking after the read ensures that new content is never mistaken for more of the old.
 	if err := r.check(n); err != nil || n == 0 {
 		return 0, err
 	}
@@ -353,11 +350,11 @@ func (r *Reader) fill() (int, error) {
 	return n, nil
 }
 
-// Check returns ErrRewritten unless the last bytes read are still in the file.
+// Check returns ErrRewritten unless the file still has the last bytes read.
 func (r *Reader) Check() error { return r.check(0) }
 
-// check returns ErrRewritten unless the last bytes read are still in the file,
-// and the file ends there if no more could be read.
+// check returns ErrRewritten unless the file still has the last bytes read and, if no more could be
+// read, ends there.
 func (r *Reader) check(n int) error {
 	if n == 0 {
 		info, err := r.file.Stat()

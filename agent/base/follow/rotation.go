@@ -13,12 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// compressed are the ends of the names of rotated files that can't be read on.
+// compressed are the suffixes of rotated files that can't be read any further.
 var compressed = []string{".gz", ".xz", ".bz2", ".zst", ".lz4", ".Z"}
 
-// RotatedName reports whether name is one that the file path may have after its
-// rotation: a.log.1, a.log-20261122 and a-20261122.log for a.log. A compressed
-// file does not count.
+// RotatedName reports whether the file path may be called name after its rotation: a.log.1,
+// a.log-20261122 and a-20261122.log for a.log. Compressed files do not count.
 func RotatedName(path, name string) bool {
 	if filepath.Dir(path) != filepath.Dir(name) || slices.Contains(compressed, filepath.Ext(name)) {
 		return false
@@ -37,8 +36,8 @@ func RotatedName(path, name string) bool {
 		(rest[0] == '.' || rest[0] != 'T' && len(rest) > len("-20261122")-1)
 }
 
-// Rotated returns the files beside path whose names show that they may have been
-// path, in no order, and the times of the last write to those that are compressed.
+// Rotated returns the files beside path that may have been path according to their names,
+// unordered, and the times of the last write to the compressed ones.
 func Rotated(path string) (names []string, packed []time.Time) {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {
@@ -65,7 +64,7 @@ type Usage int
 
 // Whether a process has a file open for writing.
 const (
-	// Unknown: by none of the processes that this one may inspect.
+	// Unknown: no process that this one may inspect has it open.
 	Unknown Usage = iota
 	Unused
 	Written
@@ -105,9 +104,8 @@ func UsageOf(file *os.File) Usage {
 	return all
 }
 
-// FirstData is where the first byte of a file is that is not NUL: a writer
-// without O_APPEND leaves NULs after a truncation. It is the size of a file that
-// has none.
+// FirstData is the position of a file's first byte other than NUL: a writer without O_APPEND leaves
+// NULs after a truncation. It is the size of a file that has only NULs.
 func FirstData(ctx context.Context, file *os.File, from int64) (int64, error) {
 	info, err := file.Stat()
 	if err != nil {

@@ -210,8 +210,7 @@ func pairThreads(logs []Log, heads []*Snapshot, began []time.Time, joined []bool
 }
 
 // summaryOf returns the summary of the process that wrote the logs; -1 if missing or ambiguous. A
-// sample does not have the number of transactions, so it matches
-// the folder's only summary.
+// sample does not have the number of transactions, so it matches the folder's only summary.
 func (r *runsIn) summaryOf(set *threadLogs) int {
 	total := set.total
 	if set.sampled {

@@ -18,20 +18,19 @@ import (
 )
 
 const (
-	// pollEvery is how often the queues of shown runs are looked at, listEvery
-	// those of all runs on disk.
+	// pollEvery is how often the queues of shown runs are checked; listEvery applies to the queues
+	// of all runs on disk.
 	pollEvery = time.Second
 	listEvery = time.Minute
 	// stopGrace is how long Run continues to deliver when the process stops. The
 	// agent ends within 2 s.
 	stopGrace = time.Second
 
-	// settleTime is how long to wait before asking what became of a request that
-	// was given up.
+	// settleTime is how long to wait before checking whether a timed-out request arrived.
 	settleTime = 10 * time.Second
-	// verifyAfter is when to look for a duplicate of a marker that was delivered
-	// after a doubtful request, doubtLasts when to do so for the last time: a busy Grafana
-	// may carry a request out minutes after it was given up.
+	// verifyAfter is when to look for a duplicate of a marker that was delivered after a doubtful
+	// request; doubtLasts is when to look for the last time. A busy Grafana may carry out a request
+	// minutes after it timed out.
 	verifyAfter = 30 * time.Second
 	doubtLasts  = 5 * time.Minute
 
@@ -41,38 +40,37 @@ const (
 
 // Options of a Deliverer.
 type Options struct {
-	// DataDir has the queues of all its runs delivered, and that of the points
-	// of no run. Without it only those of Shown are.
+	// DataDir: deliver the queues of all its runs, and the queue of points without a run. Without a
+	// DataDir only the queues of Shown are delivered.
 	DataDir string
-	// Shown are the runs whose points Points returns. It is called often.
+	// Shown returns the runs whose points Points returns. It is called often.
 	Shown func() []rundir.Directory
-	// Grafana is where markers go now; nil lets them wait in their queues. What one
-	// Grafana has taken is not sent to another.
+	// Grafana returns the current destination; with nil, markers wait in their queues. A marker
+	// that one Grafana has accepted is not sent to another.
 	Grafana func() *Grafana
 	Log     *slog.Logger
 }
 
-// Stats are counters since the Deliverer was made, and its present state.
+// Stats are counters since the Deliverer was made, and its current state.
 type Stats struct {
-	// Queued is how many markers wait for Grafana; 0 without a Grafana.
+	// Queued is the number of markers waiting for Grafana; 0 without a Grafana.
 	Queued int
-	// Delivered, Retried and Rejected count attempts by how they ended. The
-	// region of a run is delivered twice: when it begins and when it ends.
+	// Delivered, Retried and Rejected count attempts by outcome. The region of a run is delivered
+	// twice: at its begin and at its end.
 	Delivered, Retried, Rejected uint64
 }
 
-// Deliverer brings the markers of queue files to Grafana.
+// Deliverer sends the markers of queue files to Grafana.
 //
-// Run's goroutine owns the queues. One request at a time is under way, in a
-// goroutine of its own, so that new points are seen while Grafana is slow. Queues
-// of runs that are not shown are in memory only while they hold something to
-// deliver.
+// Run's goroutine owns the queues. One request at a time is in progress, in its own goroutine, so
+// that new points are noticed while Grafana is slow. Queues of runs that are not shown are in
+// memory only while they have something to deliver.
 type Deliverer struct {
 	opts Options
 	log  *slog.Logger
 	poll time.Duration
 	kick chan struct{}
-	// write appends to a queue file. Tests let it fail.
+	// write appends to a queue file. Tests make it fail.
 	write func(path string, e entry) error
 
 	mu              sync.Mutex
@@ -88,7 +86,7 @@ type Deliverer struct {
 	backoff  backoff
 }
 
-// New returns a Deliverer that does nothing until Run.
+// New returns a Deliverer. It does nothing until Run is called.
 func New(opts Options) *Deliverer {
 	return &Deliverer{
 		opts: opts, log: opts.Log, poll: pollEvery, write: appendEntry,
@@ -96,7 +94,7 @@ func New(opts Options) *Deliverer {
 	}
 }
 
-// Kick makes Run look at the queues now and not at the next poll.
+// Kick makes Run check the queues now instead of at the next poll.
 func (d *Deliverer) Kick() {
 	select {
 	case d.kick <- struct{}{}:
@@ -111,20 +109,20 @@ func (d *Deliverer) Stats() Stats {
 	return d.publishedStats
 }
 
-// Points returns the newest points of the shown runs and those of no run, at most
-// 100 of each queue, each text once.
+// Points returns the newest points of the shown runs and of no run: at most 100 of each queue, each
+// text once.
 func (d *Deliverer) Points() []Marker {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Clone(d.publishedPoints)
 }
 
-// Run delivers until ctx is done, and after that for a moment what can be
-// delivered at once. The rest stays in the queue files.
+// Run delivers until ctx is done, and then briefly whatever can be delivered immediately. The rest
+// stays in the queue files.
 func (d *Deliverer) Run(ctx context.Context) {
 	tick := time.NewTicker(d.poll)
 	defer tick.Stop()
-	// A request under way at the end may finish: else its outcome is unknown.
+	// A request in progress may finish: otherwise its outcome would be unknown.
 	sendCtx, abort := context.WithCancel(context.WithoutCancel(ctx))
 	defer abort()
 	sent := make(chan *delivery, 1)
@@ -167,11 +165,11 @@ func (d *Deliverer) Run(ctx context.Context) {
 	}
 }
 
-// scan reads what was appended: to the queues of shown runs and those that hold
-// something to deliver, and once a minute to all others.
+// scan reads what was appended: to the queues of shown runs and of runs with something to deliver,
+// and once a minute to all others.
 func (d *Deliverer) scan() {
 	now := time.Now()
-	if g := d.opts.Grafana(); g != d.grafana { // it may take what waits in unloaded queues
+	if g := d.opts.Grafana(); g != d.grafana { // it may accept what waits in unloaded queues
 		d.grafana.Close()
 		d.grafana, d.backoff, d.nextList = g, backoff{}, time.Time{}
 		clear(d.queues)
@@ -233,8 +231,8 @@ func isCopy(dir rundir.Directory) bool {
 	return err == nil && meta.IsCopy()
 }
 
-// refresh reads what was appended to a queue and writes what could not be
-// written before.
+// refresh reads what was appended to a queue, and writes the receipts that could not be written
+// before.
 func (d *Deliverer) refresh(q *queue, load bool) {
 	damaged := q.damaged
 	if err := q.refresh(load); err != nil {
@@ -255,7 +253,7 @@ func (d *Deliverer) complain(q *queue, err error) {
 	}
 }
 
-// record applies a receipt and writes it, later if the disk is full.
+// record applies a receipt and writes it, or retries later if the disk is full.
 func (d *Deliverer) record(q *queue, e entry) {
 	q.apply(e)
 	q.unrecorded = append(q.unrecorded, e)
@@ -273,7 +271,7 @@ func (d *Deliverer) flush(q *queue) {
 	}
 }
 
-// publish copies what other goroutines ask for.
+// publish copies the state that other goroutines read.
 func (d *Deliverer) publish() {
 	var points []Marker
 	d.stats.Queued = 0
@@ -288,7 +286,7 @@ func (d *Deliverer) publish() {
 	d.publishedStats, d.publishedPoints = d.stats, points
 }
 
-// delivery is one marker on its way.
+// delivery is one marker being delivered.
 type delivery struct {
 	queue   *queue
 	lock    *os.File
@@ -296,7 +294,7 @@ type delivery struct {
 	marker  Marker
 	version string
 	verify  bool // it was delivered: only remove duplicates
-	// doubtful: Grafana may yet carry out a request before this one.
+	// doubtful: Grafana may still carry out a request before this one.
 	doubtful bool
 
 	annotation int64
@@ -304,9 +302,9 @@ type delivery struct {
 	writeErr   error // of the queue file
 }
 
-// creating returns what notes in the queue file that the marker is about to be created.
-// Whoever reads the file then knows that Grafana may do so without an answer. A full
-// disk does not keep the marker back.
+// creating returns a function that records in the queue file that the marker is about to be
+// created. A reader of the file then knows that Grafana may create it without answering. A full
+// disk does not delay the marker.
 func (s *delivery) creating(write func(string, entry) error) func() {
 	if s.doubtful {
 		return func() {}
@@ -316,8 +314,8 @@ func (s *delivery) creating(write func(string, entry) error) func() {
 	}
 }
 
-// next picks what to send now and takes the lock of its queue; nil if there is
-// nothing to do. The newest runs come first: people look at them.
+// next picks what to send now and takes the lock of its queue; nil if there is nothing to do. The
+// newest runs come first, because people are watching them.
 func (d *Deliverer) next(now time.Time) *delivery {
 	g := d.grafana
 	if g == nil || !d.backoff.over(now, g.client.TokenFile()) {
@@ -336,7 +334,7 @@ func (d *Deliverer) next(now time.Time) *delivery {
 			}
 			continue
 		}
-		// Another process may have delivered it before it released the lock.
+		// Another process may have delivered the marker before it released the lock.
 		d.refresh(q, true)
 		if it := q.due(now); it != nil {
 			return &delivery{
@@ -348,7 +346,7 @@ func (d *Deliverer) next(now time.Time) *delivery {
 	return nil
 }
 
-// finish notes how a delivery ended and releases the queue.
+// finish records how a delivery ended and releases the queue.
 func (d *Deliverer) finish(s *delivery, now time.Time) {
 	defer s.lock.Close()
 	d.sending = nil
@@ -369,7 +367,7 @@ func (d *Deliverer) finish(s *delivery, now time.Time) {
 		if !s.verify {
 			d.stats.Delivered++
 		} else if age := now.Sub(it.receipt.At).Abs(); age < doubtLasts {
-			it.notBefore = now.Add(doubtLasts - age) // the doubt stays in the file
+			it.notBefore = now.Add(doubtLasts - age) // the file still marks it as doubtful
 			return
 		}
 		d.record(s.queue, entry{Delivered: answer})
@@ -381,7 +379,7 @@ func (d *Deliverer) finish(s *delivery, now time.Time) {
 	}
 	if e.Problem == grafana.Refused {
 		d.backoff = backoff{}
-		if it.version == s.version { // else new content is waiting
+		if it.version == s.version { // otherwise new content is waiting
 			it.notBefore = now.Add(min(firstRefusedRetry<<min(it.refusals, 10), maxRefusedRetry))
 			it.refusals++
 		}
@@ -411,26 +409,26 @@ func (d *Deliverer) finish(s *delivery, now time.Time) {
 const (
 	minBackoff = time.Second
 	maxBackoff = time.Minute
-	// maxBackoffRefused is for a port without a listener: asking costs nothing,
-	// and markers should be there soon after Grafana is.
+	// maxBackoffRefused is for a refused connection: trying again costs nothing, and markers should
+	// appear soon after Grafana starts.
 	maxBackoffRefused = 5 * time.Second
 )
 
-// backoff keeps all deliveries back while Grafana can't take any.
+// backoff delays all deliveries while Grafana can't accept any.
 type backoff struct {
 	failures int
 	until    time.Time
 	last     *requestError
-	token    time.Time // the token file's time when its token was refused
+	token    time.Time // modification time of the token file when its token was refused
 }
 
-// over reports whether it is time for the next attempt. A token file that was
-// written since its token was refused ends the wait.
+// over reports whether it is time for the next attempt. Writing the token file after its token was
+// refused ends the wait.
 func (b *backoff) over(now time.Time, tokenFile string) bool {
 	return !now.Before(b.until) || b.last.Problem == grafana.Unauthorised && !modified(tokenFile).Equal(b.token)
 }
 
-// add notes a failure and reports whether its kind differs from the previous one's.
+// add records a failure and reports whether its kind differs from the previous one's.
 func (b *backoff) add(e *requestError, now time.Time, tokenFile string) (isNew bool) {
 	isNew = b.last == nil || b.last.Problem != e.Problem || b.last.Status != e.Status
 	b.last = e
@@ -440,7 +438,7 @@ func (b *backoff) add(e *requestError, now time.Time, tokenFile string) (isNew b
 	}
 	pause := min(minBackoff<<min(b.failures, 10), limit)
 	if e.Problem == grafana.Unauthorised {
-		pause = maxBackoff // asking more often does not help
+		pause = maxBackoff // trying more often does not help
 		b.token = modified(tokenFile)
 	}
 	b.until = now.Add(max(pause-rand.N(pause/4+1), e.RetryAfter))

@@ -18,8 +18,8 @@ import (
 
 const (
 	maxFound = 1000
-	// searchMargin makes the search for a marker wide, because people move
-	// annotations and set clocks, but bounded, because Grafana's index is by time.
+	// searchMargin makes the search for a marker wide, because people move annotations and set
+	// clocks, but bounded, because Grafana's index is by time.
 	searchMargin = 48 * time.Hour
 )
 
@@ -31,8 +31,8 @@ const (
 	maxAllTags = 500
 )
 
-// Grafana is a client for the annotations of the organisation that the token
-// belongs to. It is safe for concurrent use.
+// Grafana is a client for the annotations of the token's organisation. It is safe for concurrent
+// use.
 type Grafana struct{ client *grafana.Client }
 
 // NewGrafana returns a client for the Grafana at address, with the token in tokenFile;
@@ -45,17 +45,17 @@ func NewGrafana(address, tokenFile string) (*Grafana, error) {
 	return &Grafana{client}, nil
 }
 
-// Close closes idle connections. Of nil it closes nothing.
+// Close closes idle connections. g may be nil.
 func (g *Grafana) Close() {
 	if g != nil {
 		g.client.Close()
 	}
 }
 
-// upsert makes Grafana have m exactly once and returns the annotation's id. It
-// first asks what Grafana has, so it can be repeated whatever happened before.
-// With verify it only removes duplicates: what somebody deleted stays deleted.
-// It calls creating before the only request whose repetition makes a duplicate.
+// upsert ensures that Grafana has m exactly once and returns the annotation's id. It first searches
+// for the marker, so it can be repeated at any time. With verify it only removes duplicates: a
+// deleted annotation stays deleted. It calls creating before the only request that makes a
+// duplicate if repeated.
 func (g *Grafana) upsert(ctx context.Context, m *Marker, verify bool, creating func(), log *slog.Logger) (int64, error) {
 	found, err := g.find(ctx, m)
 	if err != nil {
@@ -74,7 +74,7 @@ func (g *Grafana) upsert(ctx context.Context, m *Marker, verify bool, creating f
 		if e, ok := errors.AsType[*requestError](err); ok && (e.Problem == grafana.Unreachable || e.Problem == grafana.Busy) {
 			return 0, err
 		}
-		if err != nil && !grafana.IsStatus(err, http.StatusNotFound) { // without the permission it can't be deleted later either
+		if err != nil && !grafana.IsStatus(err, http.StatusNotFound) { // without the permission, later attempts would fail too
 			log.Warn("duplicate annotation not deleted", "marker", m, "err", err)
 		}
 	}
@@ -84,7 +84,7 @@ func (g *Grafana) upsert(ctx context.Context, m *Marker, verify bool, creating f
 	return found[0].ID, err
 }
 
-// find returns what Grafana has under a marker's identity, oldest first.
+// find returns Grafana's annotations with a marker's identity, oldest first.
 func (g *Grafana) find(ctx context.Context, m *Marker) ([]annotation, error) {
 	from, to := m.Start.Add(-searchMargin), m.Start.Add(searchMargin)
 	if m.End.After(m.Start) {
@@ -97,12 +97,11 @@ func (g *Grafana) find(ctx context.Context, m *Marker) ([]annotation, error) {
 	if err != nil || len(found) > 0 {
 		return found, err
 	}
-	// Grafana writes an annotation and its tags in two steps. If the second one
-	// failed, the annotation carries its tags but can't be found by them.
-	// Updating it completes it.
+	// Grafana writes an annotation and its tags in two steps. If the second step failed, the
+	// annotation has its tags but a search does not find it. An update completes it.
 	found, err = g.search(ctx, m, m.Start, m.Start)
 	for i := range found {
-		found[i].Text = "" // differs from what is wanted
+		found[i].Text = "" // makes it differ from the wanted text
 	}
 	return found, err
 }
@@ -120,7 +119,7 @@ func (g *Grafana) search(ctx context.Context, m *Marker, from, to time.Time, tag
 		return a.ID <= 0 || !slices.Contains(a.Tags, identityTag(m.ID))
 	})
 	slices.SortFunc(all, func(a, b annotation) int { return cmp.Compare(a.ID, b.ID) })
-	// Grafana may list one twice when it has many dashboards.
+	// Grafana may list an annotation twice if it has many dashboards.
 	all = slices.CompactFunc(all, func(a, b annotation) bool { return a.ID == b.ID })
 	return all[:min(len(all), maxFound)], nil
 }
@@ -137,7 +136,7 @@ func (g *Grafana) create(ctx context.Context, a annotation) (int64, error) {
 }
 
 func (g *Grafana) update(ctx context.Context, id int64, a annotation) error {
-	a.TimeEnd = max(a.TimeEnd, a.Time) // Grafana keeps a time that is left out
+	a.TimeEnd = max(a.TimeEnd, a.Time) // Grafana keeps the old time if it is omitted
 	return g.do(ctx, http.MethodPatch, "update", "/"+strconv.FormatInt(id, 10), a, &struct{}{})
 }
 
@@ -156,8 +155,8 @@ func (g *Grafana) do(ctx context.Context, method, op, rest string, in, out any) 
 // annotation is a marker in Grafana's HTTP API.
 type annotation struct {
 	ID int64 `json:"id,omitempty"`
-	// Time and TimeEnd are milliseconds since 1970. Equal ones are a point;
-	// Grafana makes TimeEnd equal when it is left out.
+	// Time and TimeEnd are milliseconds since 1970, equal for a point. Grafana sets an omitted
+	// TimeEnd to Time.
 	Time    int64    `json:"time"`
 	TimeEnd int64    `json:"timeEnd,omitempty"`
 	Text    string   `json:"text"`
@@ -167,7 +166,7 @@ type annotation struct {
 // htmlText escapes plain text: Grafana shows an annotation's text as HTML.
 var htmlText = strings.NewReplacer("&", "&amp;", "<", "&lt;", "\n", "<br>")
 
-// annotationOf returns what Grafana should have for m.
+// annotationOf returns the annotation that Grafana should have for m.
 func annotationOf(m *Marker) annotation {
 	a := annotation{Time: m.Start.UnixMilli(), Text: htmlText.Replace(m.Text)}
 	if !m.End.IsZero() {
@@ -181,23 +180,23 @@ func annotationOf(m *Marker) annotation {
 	return a
 }
 
-// identityTag is the tag by which a marker is found again.
+// identityTag is the tag by which a marker is found.
 func identityTag(id string) string { return "marker:" + id }
 
-// equal reports whether Grafana's annotation is already as a is.
+// equal reports whether Grafana's annotation already has the content of a.
 func (a *annotation) equal(got *annotation) bool {
 	return got.Text == a.Text && got.Time == a.Time && got.TimeEnd == max(a.TimeEnd, a.Time) &&
 		slices.Equal(slices.Sorted(slices.Values(got.Tags)), slices.Sorted(slices.Values(a.Tags)))
 }
 
-// fitTags makes tags into those that Grafana accepts and returns unchanged: the
-// first ones first, as many as there is room for.
+// fitTags adapts tags so that Grafana accepts and returns them unchanged, and keeps as many as fit,
+// the first ones first.
 func fitTags(tags []string) []string {
 	var fit []string
 	size := len("[]")
 	for _, t := range tags {
 		t = fitTag(t)
-		// Some databases compare without regard to case and refuse the second.
+		// Some databases ignore case and refuse the second.
 		same := func(other string) bool { return strings.EqualFold(t, other) }
 		more := len(t) + len(`"",`)
 		if t != "" && size+more <= maxAllTags && !slices.ContainsFunc(fit, same) {

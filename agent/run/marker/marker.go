@@ -37,34 +37,33 @@ const (
 	Alert Kind = "alert"
 )
 
-// Limits of what a marker holds. Append cuts what is longer.
+// Limits of a marker. Append truncates to them.
 const (
 	maxText = 4000 // runes
 	maxTags = 64
 	maxTag  = 200 // runes
 )
 
-// Marker is a point or a region on the time axis. Text and tags are plain text,
-// escaped where they are shown as HTML. Append blanks what looks like a secret.
+// Marker is a point or a region on the time axis. Text and tags are plain text, escaped where they
+// are shown as HTML. Append blanks secrets.
 type Marker struct {
-	// ID is unique among all markers that ever reach one Grafana: lower-case
-	// letters, digits and '-'. Append makes one if it is empty.
+	// ID is unique among all markers sent to one Grafana: lower-case letters, digits and '-'.
+	// Append sets it if it is empty.
 	ID   string `json:"id"`
 	Kind Kind   `json:"kind"`
-	// Run is the run's id, empty for a point of no run.
+	// Run is the run's id, empty for a point without a run.
 	Run  string `json:"run,omitempty"`
 	Text string `json:"text"`
-	// Tags are words or "key:value". The Deliverer adds those that identify the
-	// marker, its kind and its run.
+	// Tags are words or "key:value". The Deliverer adds tags for the marker's identity, its kind
+	// and its run.
 	Tags  []string  `json:"tags,omitempty"`
 	Start time.Time `json:"start"`
 	// End is zero for a point, and for a run or an alert that has not ended.
 	End time.Time `json:"end,omitzero"`
 }
 
-// Read returns the markers of a run in the order of their times, without the
-// region of the run itself. A run without markers has none; damaged lines are
-// skipped. rundir.Directory(dataDir) holds the points of no run.
+// Read returns the markers of a run in chronological order, without the region of the run itself.
+// It skips damaged lines. rundir.Directory(dataDir) holds the points without a run.
 func Read(dir rundir.Directory) ([]Marker, error) {
 	q := newQueue(dir)
 	if err := q.refresh(true); err != nil {
@@ -110,7 +109,7 @@ func Append(dir rundir.Directory, m Marker) error {
 	return appendEntry(q.path, entry{Marker: &m})
 }
 
-// clean returns m as it is stored.
+// clean returns m in the form that is stored.
 func (m Marker) clean() (Marker, error) {
 	m.Text = shorten(secret.Text(withoutEmptyLines(plain(m.Text))), maxText)
 	storable := func(t time.Time) bool { return t.Unix() > 0 && t.UTC().Year() <= 9999 }
@@ -165,14 +164,14 @@ func (m *Marker) String() string {
 	return fmt.Sprintf("%s %q", m.Kind, shorten(text, 60))
 }
 
-// validID: an id is part of a tag, so it holds nothing that Grafana or a URL changes.
+// validID: an id is part of a tag, so it must not contain anything that Grafana or a URL changes.
 func validID(id string) bool {
 	invalid := func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' }
 	return id != "" && len(id) <= 64 && !strings.ContainsFunc(id, invalid)
 }
 
-// plain removes what is not text: control and format characters except line
-// ends, invalid UTF-8, and blanks at both ends.
+// plain removes control and format characters except line ends, invalid UTF-8, and blanks at both
+// ends.
 func plain(s string) string {
 	s = strings.Map(func(r rune) rune {
 		switch {

@@ -12,19 +12,19 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/grafana"
 )
 
-// requestError is a request about an annotation that failed.
+// requestError is a failed request about an annotation.
 type requestError struct {
 	op string // find, create, update, delete or deliver
 	*grafana.RequestError
 }
 
-// contentStatuses are those with which Grafana refuses a marker for its content.
+// contentStatuses are the statuses with which Grafana refuses a marker's content.
 var contentStatuses = []int{
 	http.StatusBadRequest, http.StatusConflict, http.StatusPreconditionFailed,
 	http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity,
 }
 
-// newRequestError returns err with what it means for an annotation.
+// newRequestError classifies err for an annotation.
 func newRequestError(op string, err error) *requestError {
 	e := &grafana.RequestError{Err: err}
 	errors.As(err, &e)
@@ -53,8 +53,7 @@ func (e *requestError) hint() string {
 	return ""
 }
 
-// ambiguous reports whether a create may have been carried out, or may yet be,
-// although it failed.
+// ambiguous reports whether a failed create may have been carried out, or may still be.
 func (e *requestError) ambiguous() bool {
 	if e.op != "create" || e.Problem == grafana.Unauthorised || e.Problem == grafana.Refused || e.Status/100 == 3 || e.Status/100 == 4 {
 		return false
@@ -64,12 +63,11 @@ func (e *requestError) ambiguous() bool {
 	return !neverSent
 }
 
-// timedOut reports whether the request was given up for lack of an answer: Grafana may
-// still carry out the request.
+// timedOut reports whether the request ended without an answer: Grafana may still carry it out.
 func (e *requestError) timedOut() bool {
 	return e.Status == http.StatusGatewayTimeout || e.Status == 0 &&
 		(errors.Is(e.Err, context.DeadlineExceeded) || errors.Is(e.Err, context.Canceled) || errors.Is(e.Err, os.ErrDeadlineExceeded))
 }
 
-// nothingListens reports whether the connection was refused: asking again costs nothing.
+// nothingListens reports whether the connection was refused: trying again costs nothing.
 func (e *requestError) nothingListens() bool { return errors.Is(e.Err, syscall.ECONNREFUSED) }

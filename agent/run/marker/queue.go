@@ -19,10 +19,10 @@ import (
 const (
 	// maxLine is the longest line of a queue file, in bytes.
 	maxLine = 64 << 10
-	// maxPoints bounds the series of one queue's points.
+	// maxPoints bounds the points of one queue that are shown.
 	maxPoints = 100
-	// giveUpAfter is how long a refused marker is tried again: what refused it
-	// may have been misconfigured for a while.
+	// giveUpAfter is how long a refused marker is retried: the cause may be a temporary
+	// misconfiguration.
 	giveUpAfter = 24 * time.Hour
 )
 
@@ -30,26 +30,26 @@ const (
 type entry struct {
 	// Marker adds a marker or replaces the content of the one with its id.
 	Marker *Marker `json:"marker,omitempty"`
-	// Creating precedes the request that makes an annotation. Until an answer to it
-	// follows, Grafana may yet carry out the request.
+	// Creating precedes the request that creates an annotation. Until its answer follows, Grafana
+	// may still carry out the request.
 	Creating  *receipt `json:"creating,omitempty"`
 	Delivered *receipt `json:"delivered,omitempty"`
 	Rejected  *receipt `json:"rejected,omitempty"`
 }
 
-// receipt is Grafana's answer to one version of a marker, or the request for one.
+// receipt is Grafana's answer to one version of a marker, or the request for it.
 type receipt struct {
 	ID         string    `json:"id"`
 	Version    string    `json:"version"`
-	Annotation int64     `json:"annotation,omitempty"` // Grafana's id, for people who read the file
+	Annotation int64     `json:"annotation,omitempty"` // Grafana's id, for human readers of the file
 	Reason     string    `json:"reason,omitempty"`     // why Grafana refused it
 	At         time.Time `json:"at"`
-	// Doubtful: Grafana may yet carry out an earlier request, too, so that a duplicate
-	// is to be looked for. A second receipt without it follows when that was done.
+	// Doubtful: Grafana may also still carry out an earlier request, so a duplicate must be looked
+	// for. Afterwards a second receipt without it follows.
 	Doubtful bool `json:"doubtful,omitempty"`
 }
 
-// parseEntry reads a line. It ignores fields that a later version may add.
+// parseEntry parses a line. It ignores fields that a later version may add.
 func parseEntry(line []byte) (e entry, err error) {
 	if err := json.Unmarshal(line, &e); err != nil {
 		return e, err
@@ -69,12 +69,12 @@ func parseEntry(line []byte) (e entry, err error) {
 	return e, err
 }
 
-// appendEntry adds a line to a queue file and makes the file if it is missing.
+// appendEntry adds a line to a queue file, and creates the file if necessary.
 func appendEntry(path string, e entry) error {
 	var line bytes.Buffer
 	enc := json.NewEncoder(&line)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(e); err != nil { // ends the line
+	if err := enc.Encode(e); err != nil { // terminates the line
 		return fmt.Errorf("write marker: %w", err)
 	}
 	if line.Len() > maxLine {
@@ -89,7 +89,7 @@ func appendEntry(path string, e entry) error {
 	if err := appendLine(f, line.Bytes()); err != nil {
 		return fmt.Errorf("write marker to %s: %w", path, err)
 	}
-	if statErr != nil { // the name of a new file must last too
+	if statErr != nil { // the new file's directory entry must be durable too
 		if dir, err := os.Open(filepath.Dir(path)); err == nil {
 			_ = dir.Sync() // some file systems can't
 			dir.Close()
@@ -98,7 +98,7 @@ func appendEntry(path string, e entry) error {
 	return nil
 }
 
-// appendFile is what appendLine needs of an os.File opened with O_APPEND.
+// appendFile is the part of an os.File, opened with O_APPEND, that appendLine needs.
 type appendFile interface {
 	io.Writer
 	io.ReaderAt
@@ -106,10 +106,9 @@ type appendFile interface {
 	Sync() error
 }
 
-// appendLine writes a line at the end of f in one write, after the end of a half
-// line that a crash or a full disk may have left. Writers need no lock: each
-// checks afterwards that its line began a line, and repeats it if another
-// process's half line came in between.
+// appendLine writes a line at the end of f in one write, after terminating a partial line that a
+// crash or a full disk may have left. Writers need no lock: each checks afterwards that its line
+// began a line, and repeats it if another process's partial line came in between.
 func appendLine(f appendFile, line []byte) error {
 	for range 3 {
 		end, err := f.Seek(0, io.SeekEnd)
@@ -129,7 +128,7 @@ func appendLine(f appendFile, line []byte) error {
 		if !begins {
 			break
 		}
-		// O_APPEND leaves the offset after what was written.
+		// O_APPEND leaves the offset after the written bytes.
 		if end, err = f.Seek(0, io.SeekCurrent); err != nil {
 			return err
 		}
@@ -153,15 +152,15 @@ func beginsLine(f io.ReaderAt, offset int64) (bool, error) {
 	return b[0] == '\n', err
 }
 
-// item is a marker and what is known about its delivery.
+// item is a marker and the state of its delivery.
 type item struct {
 	Marker
 	version  string  // of the content
 	receipt  receipt // Grafana's last answer, perhaps to an earlier version
-	rejected bool    // what that answer was
-	doubtful bool    // Grafana may yet carry out a request that had no answer
+	rejected bool    // that answer was a rejection
+	doubtful bool    // Grafana may still carry out a request without an answer
 
-	// Only in memory: what this process has tried.
+	// Only in memory: this process's attempts.
 	notBefore time.Time // when it may be sent again
 	refusals  int
 }
@@ -169,12 +168,12 @@ type item struct {
 func (it *item) delivered() bool { return it.receipt.Version == it.version && !it.rejected }
 func (it *item) refused() bool   { return it.receipt.Version == it.version && it.rejected }
 
-// replaceableBy: a late "began" does not reopen what has ended.
+// replaceableBy: a late "began" does not reopen an ended marker.
 func (it *item) replaceableBy(m *Marker) bool {
 	return m.Kind == it.Kind && m.Run == it.Run && (it.End.IsZero() || !m.End.IsZero())
 }
 
-// due reports whether the marker is to be sent, or verified, now.
+// due reports whether the marker should be sent or verified now.
 func (it *item) due(now time.Time) bool {
 	switch {
 	case it.delivered():
@@ -185,29 +184,29 @@ func (it *item) due(now time.Time) bool {
 	return !now.Before(it.notBefore)
 }
 
-// queue is a queue file as it was read last: the sum of its lines.
+// queue is the state of a queue file when it was last read: the sum of its lines.
 type queue struct {
 	path string
 	info os.FileInfo // of the file; nil: none
 	fold
 	points     []Marker // see newestPoints
-	unrecorded []entry  // applied, but not written yet: the disk is full
-	complaint  string   // what was logged about the file
+	unrecorded []entry  // applied, but not written because the disk is full
+	complaint  string   // the last problem logged about the file
 	copied     bool     // a peer delivers the markers
 }
 
-// fold is what the lines of a queue file add up to.
+// fold is the result of the lines of a queue file.
 type fold struct {
 	items   []*item          // in the order of their first entries
 	byID    map[string]*item // also by runKey; nil: not loaded
-	offset  int64            // after the last line that is complete
+	offset  int64            // after the last complete line
 	damaged int              // lines that could not be read
 }
 
 func newQueue(dir rundir.Directory) *queue { return &queue{path: dir.Path(rundir.MarkersFile)} }
 
-// runKey finds the region of a run: two processes that both open one append two
-// markers, and all readers take the first.
+// runKey identifies the region of a run: two processes that both open a region append two markers,
+// and all readers use the first.
 func runKey(run string) string { return "run " + run }
 
 func (f *fold) find(m *Marker) *item {
@@ -217,7 +216,7 @@ func (f *fold) find(m *Marker) *item {
 	return f.byID[runKey(m.Run)]
 }
 
-// apply adds a line. Applying the same one twice changes nothing.
+// apply applies a line. Applying it twice changes nothing.
 func (f *fold) apply(e entry) {
 	answer, rejected := e.Delivered, false
 	if e.Rejected != nil {
@@ -250,15 +249,14 @@ func (f *fold) apply(e entry) {
 	}
 	m.ID = it.ID
 	version := m.version()
-	if version != it.version && it.refusals > 0 { // else a request that was given up settles
+	if version != it.version && it.refusals > 0 { // otherwise a timed-out request is settled
 		it.notBefore, it.refusals = time.Time{}, 0
 	}
 	it.Marker, it.version = m, version
 }
 
-// refresh applies what was appended. A file that was replaced or cut is read from
-// its start. A queue that is not loaded is read if load is set or the file has
-// changed.
+// refresh applies what was appended. It reads a file that was replaced or truncated from its start.
+// It reads a queue that is not loaded if load is set or the file has changed.
 func (q *queue) refresh(load bool) error {
 	info, err := os.Stat(q.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -281,7 +279,7 @@ func (q *queue) refresh(load bool) error {
 	if !loaded || q.info == nil || !os.SameFile(info, q.info) || info.Size() < q.offset {
 		q.fold = fold{byID: map[string]*item{}}
 	}
-	// Up to the size of a moment ago: what comes later counts as growth.
+	// Only up to the size at that time: later bytes count as growth.
 	if err := q.read(io.NewSectionReader(f, q.offset, info.Size()-q.offset)); err != nil {
 		return fmt.Errorf("read markers from %s: %w", q.path, err)
 	}
@@ -293,11 +291,11 @@ func (q *queue) refresh(load bool) error {
 	return nil
 }
 
-// read applies the lines of r, which begins at f.offset. It applies a last line
-// without its end too if that is whole, and again when it has its end.
+// read applies the lines of r, which begins at f.offset. If the last line is whole but has no line
+// end yet, it is applied now and again later.
 func (f *fold) read(r io.Reader) error {
 	br := bufio.NewReaderSize(r, maxLine)
-	tooLong := 0 // bytes of the line before those that ReadSlice returns
+	tooLong := 0 // bytes of the line before those from ReadSlice
 	for {
 		line, err := br.ReadSlice('\n')
 		if errors.Is(err, bufio.ErrBufferFull) {
@@ -325,10 +323,10 @@ func (f *fold) read(r io.Reader) error {
 	}
 }
 
-// unload forgets the markers until the file changes.
+// unload drops the markers until the file changes.
 func (q *queue) unload() { q.fold, q.points = fold{}, nil }
 
-// waiting is how many markers Grafana has neither taken nor refused.
+// waiting is the number of markers that Grafana has neither accepted nor refused.
 func (q *queue) waiting() int {
 	n := 0
 	for _, it := range q.items {
@@ -353,8 +351,7 @@ func (q *queue) due(now time.Time) *item {
 	return nil
 }
 
-// newestPoints returns the points, the newest first, and of those with the same
-// text only the newest.
+// newestPoints returns the points, newest first, and only the newest for each text.
 func (q *queue) newestPoints() []Marker {
 	var points []Marker
 	for _, it := range q.items {

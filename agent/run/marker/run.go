@@ -10,8 +10,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// Began opens the region of a run. It changes nothing if the run has one or has
-// ended. A generator of a group has none: the group has it.
+// Began opens the region of a run. It changes nothing if the run has a region or has ended.
+// Generators of a group have no region, only the group has.
 func (d *Deliverer) Began(dir rundir.Directory, meta rundir.Meta) {
 	if !meta.Ended() && !meta.IsGenerator() {
 		d.append(dir, ofRun(&meta, nil))
@@ -32,8 +32,8 @@ func (d *Deliverer) append(dir rundir.Directory, m Marker) {
 	d.Kick()
 }
 
-// ofRun is the region of a run. Its text is the title, what was run and, after
-// the end, the outcome and the throughput if the tool reported one.
+// ofRun is the region of a run. Its text is the title, the workload and, after the end, the outcome
+// and the throughput if the tool reported it.
 func ofRun(meta *rundir.Meta, sum *ingest.Summary) Marker {
 	m := Marker{Kind: Run, Run: meta.ID, Start: meta.StartedAt}
 	var what []string
@@ -47,7 +47,7 @@ func ofRun(meta *rundir.Meta, sum *ingest.Summary) Marker {
 		case f.Name == "tool" || f.Name == "workload":
 			what = append(what, f.Value)
 		case !isLabel:
-			continue // Grafana bounds the tags of an annotation
+			continue // Grafana limits the tags of an annotation
 		}
 		m.Tags = append(m.Tags, f.Name+":"+f.Value)
 	}
