@@ -1,4 +1,4 @@
-// Package compare puts groups of runs side by side: what differs, by how much, and whether that is
+// Package compare compares groups of runs: what differs, by how much, and whether the difference is
 // more than noise.
 package compare
 
@@ -19,39 +19,37 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// Group is runs of the same thing, repeated or with several combinations of
-// parameters.
+// Group is a set of runs of the same thing: repeats, or several combinations of parameters.
 type Group struct {
 	Name string
-	// Facts are those that Name consists of, none if it is another name.
+	// Facts are the facts in Name; none if it is another name.
 	Facts []rundir.Fact
 	Runs  []review.Row
 }
 
-// Comparison puts groups side by side, combination by combination. The first group
-// is what the others are compared with.
+// Comparison compares groups, combination by combination, with the first group as the baseline.
 type Comparison struct {
 	Groups []string `json:"groups"`
-	// Varied are the names of the facts that vary within the groups: the table has
-	// a line for each combination of their values.
+	// Varied are the names of the facts that vary within the groups. The table has a line for each
+	// combination of their values.
 	Varied []string `json:"varied,omitempty"`
-	// Differs are facts that are the same within each group but not between them:
-	// what is compared.
+	// Differs are the facts that are constant within each group but differ between groups: what is
+	// compared.
 	Differs []Difference `json:"differs,omitempty"`
-	// ServerSettings are the servers' settings that are the same within each group
-	// but not between them.
+	// ServerSettings are the servers' settings that are constant within each group but differ
+	// between groups.
 	ServerSettings []Difference `json:"server_settings,omitempty"`
-	// Summary begins the comparison, in three sentences: what differs, what limited the runs, what
-	// paid for it.
+	// Summary introduces the comparison in three sentences: what differs, what limited the runs,
+	// what paid for it.
 	Summary []string `json:"summary,omitempty"`
 	Lines   []Line   `json:"lines"`
-	// Statements are those of the servers by the difference of their time per transaction.
+	// Statements of the servers, by the difference of their time per transaction.
 	Statements []StatementDifference `json:"statements,omitempty"`
-	// Limits are what [Comparison.Check] found.
+	// Limits are the results of [Comparison.Check].
 	Limits []LimitResult `json:"limits,omitempty"`
-	// Figures are the runs over a parameter, as compare --x asks for.
+	// Figures show the runs over a parameter, as requested by compare --x.
 	Figures []FigureData `json:"figures,omitempty"`
-	// Notes are what the reader has to know about the comparison as a whole.
+	// Notes that concern the comparison as a whole.
 	Notes []string `json:"notes,omitempty"`
 
 	Combinations []combination `json:"-"`
@@ -60,8 +58,8 @@ type Comparison struct {
 	facts [][]rundir.Fact // of the groups
 }
 
-// combination is values of the varied facts, and the runs of each group, by index,
-// that have them.
+// combination is a set of values of the varied facts, with the matching runs of each group, by
+// index.
 type combination struct {
 	Values []string
 	Runs   [][]int
@@ -82,13 +80,13 @@ type Line struct {
 	Unit    string   `json:"unit,omitempty"`
 	Samples []Sample `json:"samples"`
 
-	// values are the runs' values by group, within what the intervals of a group's only
-	// run prove; both in the unit of the line.
+	// values are the runs' values by group; within is the evidence from the intervals of a group's
+	// only run. Both are in the unit of the line.
 	values [][]float64
 	within []review.IntervalValues
-	// isThroughput is set if the intervals add up to the value of the run.
+	// isThroughput: the intervals add up to the value of the run.
 	isThroughput bool
-	// place is where the summary has the measure, for changes of at least least.
+	// place is the sentence of the summary with the measure, for changes of at least least.
 	place      place
 	least      float64
 	isHeadline bool
@@ -99,26 +97,25 @@ type Line struct {
 // Sample is one group's values of a measure, in the unit of the line.
 type Sample struct {
 	Spread
-	// Ratio is to the first group's median. It is unknown for the first group
-	// itself, and if either median is unknown or the first is 0.
+	// Ratio to the first group's median. It is unknown for the first group itself, and if either
+	// median is unknown or the first is 0.
 	Ratio series.Optional[float64] `json:"ratio,omitzero"`
 	// Low and High bound the ratio of the intervals of two single runs with 99 % confidence.
 	Low  series.Optional[float64] `json:"low,omitzero"`
 	High series.Optional[float64] `json:"high,omitzero"`
-	// P is the probability of a difference at least as large if there were none: of repeated
-	// runs by the Mann-Whitney U test, of two single runs by their intervals. It is unknown if
-	// these are too few, or only one group has one run.
+	// P is the probability of a difference at least as large if there were none: for repeated runs
+	// by the Mann-Whitney U test, for two single runs by their intervals. It is unknown with too
+	// few of these, or if only one group has a single run.
 	P series.Optional[float64] `json:"p,omitzero"`
-	// Verdict says whether the difference is more than noise.
+	// Verdict is whether the difference is more than noise.
 	Verdict Verdict `json:"verdict,omitempty"`
-	// Reason says why the runs can't tell.
+	// Reason is why the runs do not allow a verdict.
 	Reason string `json:"reason,omitempty"`
-	// Shape says in which way the throughput of two single runs differs.
+	// Shape is how the throughput of two single runs differs.
 	Shape *Shape `json:"shape,omitempty"`
 }
 
-// Bookkeeping are labels that number runs and have nothing to do with how they
-// were made.
+// Bookkeeping are labels that only number runs and do not affect them.
 var Bookkeeping = []string{"sweep", "step", "repeat"}
 
 // Compare compares groups. selected are the names of the facts by which the runs
@@ -135,8 +132,8 @@ func Compare(groups []Group, selected []string) Comparison {
 	for _, m := range review.Measures(rows) {
 		for _, x := range c.Combinations {
 			line := newLine(&m, groups, x)
-			// What the tool reports as 0 everywhere, such as errors, needs no line. That
-			// flow control or lag was 0 is worth one.
+			// A measure that is 0 everywhere, such as errors, needs no line. For servers 0 is worth
+			// one: flow control or lag was 0.
 			if slices.ContainsFunc(line.Samples, func(s Sample) bool { return s.N > 0 && (m.Server || s.Min != 0 || s.Max != 0) }) {
 				c.Lines = append(c.Lines, line)
 			}
@@ -168,8 +165,8 @@ func newLine(m *review.Measure, groups []Group, x combination) Line {
 	return line
 }
 
-// DistinguishingFacts returns the facts that distinguish runs, without bookkeeping. The name of a group
-// is the id of its own run, and says nothing about how that was made.
+// DistinguishingFacts returns the facts that distinguish runs, without bookkeeping. The name of a
+// group is its run's id, so it does not describe the run.
 func DistinguishingFacts(r *review.Row) []rundir.Fact {
 	return slices.DeleteFunc(r.Facts(), func(f rundir.Fact) bool {
 		return slices.Contains(Bookkeeping, f.Name) || f.Name == "group" && f.Value == r.ID
@@ -185,7 +182,7 @@ func factOf(r *review.Row, name string) string {
 	return ""
 }
 
-// compareFacts finds what varies within a group, and what only between groups.
+// compareFacts determines which facts vary within a group, and which only between groups.
 func (c *Comparison) compareFacts(groups []Group, selected []string) {
 	var names []string
 	for _, g := range groups {
@@ -212,8 +209,8 @@ func (c *Comparison) compareFacts(groups []Group, selected []string) {
 	c.dropRepeats(groups)
 }
 
-// dropRepeats removes varied labels that only number the runs of a group, so that these are
-// repeats and not combinations of their own.
+// dropRepeats removes varied labels that only number the runs of a group, so that these count as
+// repeats instead of combinations.
 func (c *Comparison) dropRepeats(groups []Group) {
 	if len(groups) < 2 {
 		return
@@ -229,7 +226,7 @@ func (c *Comparison) dropRepeats(groups []Group) {
 }
 
 // numbersRepeats reports whether the values of a label are 1 to n or 0 to n-1 in each group for
-// the same values of the other facts, or differ in each run. A label of a sweep is a parameter.
+// equal values of the other facts, or differ in each run. A label set by a sweep is a parameter.
 func numbersRepeats(groups []Group, name string, others []string) bool {
 	cells, used := map[string][]int{}, map[string]bool{}
 	areNumbers, areUnique := true, true
@@ -264,8 +261,7 @@ func numbersRepeats(groups []Group, name string, others []string) bool {
 	return areNumbers
 }
 
-// groupValues returns each group's value of something. within is true if it is not
-// the same in all runs of a group.
+// groupValues returns each group's value. within is true if a group's runs have different values.
 func groupValues(groups []Group, of func(*review.Row) string) (values []string, within bool) {
 	values = make([]string, len(groups))
 	for i, g := range groups {
@@ -282,8 +278,8 @@ func differ(values []string) bool {
 	return slices.ContainsFunc(values, func(v string) bool { return v != values[0] })
 }
 
-// dropEchoes removes varied facts that equal a previous one in every run, such as a
-// sweep's label beside the option of the tool that it was put into.
+// dropEchoes removes varied facts that equal a previous one in every run, such as a sweep's label
+// that repeats an option of the tool.
 func (c *Comparison) dropEchoes(groups []Group) {
 	kept := c.Varied[:0]
 	for _, name := range c.Varied {
@@ -337,8 +333,7 @@ func (c *Comparison) combine(groups []Group) []combination {
 	return all
 }
 
-// Spread is the median, the mean, the smallest and the largest of some values; N is 0 if
-// there are none.
+// Spread summarises values: median, mean, smallest and largest. N is 0 without values.
 type Spread struct {
 	N      int     `json:"n"`
 	Median float64 `json:"median"`
@@ -347,16 +342,16 @@ type Spread struct {
 	Max    float64 `json:"max"`
 }
 
-// Average is the one value that represents several.
+// Average is how several values are represented by one.
 type Average string
 
-// The averages. Medians are the default: one odd run does not move them.
+// The averages. The median is the default, since one odd run does not move it.
 const (
 	ByMedian Average = "median"
 	ByMean   Average = "mean"
 )
 
-// Note says what the cells of a table are that have several runs.
+// Note explains the cells of a table with several runs.
 func (a Average) Note() string { return string(a) + " [smallest … largest] of the runs" }
 
 // Average returns the median or the mean.
@@ -367,7 +362,7 @@ func (s Spread) Average(a Average) float64 {
 	return s.Median
 }
 
-// NewSpread sums up those of the values that are known.
+// NewSpread summarises the known values.
 func NewSpread(values []float64) Spread {
 	v := slices.DeleteFunc(slices.Clone(values), func(x float64) bool { return !series.IsKnown(x) || math.IsInf(x, 0) })
 	n := len(v)
@@ -381,7 +376,7 @@ func NewSpread(values []float64) Spread {
 	return Spread{N: n, Median: series.Median(v), Mean: mean, Min: slices.Min(v), Max: slices.Max(v)}
 }
 
-// Text returns the average in a unit, with the extremes if there are several values.
+// Text formats the average in a unit, with the extremes if there are several values.
 func (s Spread) Text(u table.Unit, a Average) string {
 	if s.N < 2 {
 		return u.Format(s.Median)
@@ -407,7 +402,7 @@ func (l *Line) judge() {
 	}
 }
 
-// conclude sets what the runs prove of group i's difference.
+// conclude sets the verdict for group i's difference.
 func (l *Line) conclude(i int, s *Sample) {
 	e := l.evidence(i, 1)
 	s.Verdict, s.Reason = e.verdict, e.reason
@@ -465,10 +460,10 @@ func (c *Comparison) addNotes() {
 	}
 }
 
-// Over replaces the comparison's own table by that of the figures.
+// Over replaces the comparison's table by the table of the figures.
 func (c *Comparison) Over(s *FigureSet) { c.Arranged, c.Figures = s, s.Data() }
 
-// OverTable is the table of the figures, nil if there is none.
+// OverTable is the table of the figures; nil without figures.
 func (c *Comparison) OverTable() *table.Table {
 	if c.Arranged == nil {
 		return nil
@@ -476,19 +471,19 @@ func (c *Comparison) OverTable() *table.Table {
 	return c.Arranged.Table()
 }
 
-// Table has a row for each line that is no detail: the combination, the measure, each group's
-// sample and, except for the first group's, its ratio and difference. What is alike in all groups
-// is left out, see [Comparison.FoldedLine].
+// Table has a row for each line except details: the combination, the measure, each group's sample
+// and, except for the first group, its ratio and difference. It omits measures that are alike in
+// all groups, see [Comparison.FoldedLine].
 func (c *Comparison) Table() *table.Table {
 	return c.linesWhere(func(l *Line) bool { return !l.isDetail && !c.isFolded(l) })
 }
 
-// DetailTable is Table for the details: what a transaction took, and single servers.
+// DetailTable is like Table, but for the details: the cost of a transaction, and single servers.
 func (c *Comparison) DetailTable() *table.Table {
 	return c.linesWhere(func(l *Line) bool { return l.isDetail && !c.isFolded(l) })
 }
 
-// FoldedTable is Table for what is alike in all groups.
+// FoldedTable is like Table, but for the measures that are alike in all groups.
 func (c *Comparison) FoldedTable() *table.Table { return c.linesWhere(c.isFolded) }
 
 func (c *Comparison) linesWhere(wanted func(*Line) bool) *table.Table {
@@ -498,7 +493,7 @@ func (c *Comparison) linesWhere(wanted func(*Line) bool) *table.Table {
 		if len(c.Groups) > 2 {
 			suffix = " " + g
 		}
-		// The differences have the same as the ratios.
+		// The differences repeat the ratios.
 		t.Columns = append(t.Columns, table.Column{Name: "ratio" + suffix, Spare: true}, table.Column{Name: "difference" + suffix})
 	}
 	for i := range c.Lines {
@@ -536,8 +531,7 @@ func (c *Comparison) DifferenceTable(all []Difference) *table.Table {
 	return t
 }
 
-// CSV writes a line for each measure, combination and group or, over a parameter, for each
-// point.
+// CSV writes a line for each measure, combination and group or, over a parameter, for each point.
 func (c *Comparison) CSV(w io.Writer) error {
 	if c.Arranged != nil {
 		return c.Arranged.CSV(w)
@@ -575,7 +569,7 @@ func (s *Sample) cell() table.Cell {
 	return table.Number(s.Median, table.Digits).As(fmt.Sprintf("%s n=%d", s.Text(table.Digits, ByMedian), s.N))
 }
 
-// difference returns the text of a group's difference: a value that was 0 has no ratio.
+// difference formats a group's difference. There is no ratio to a value of 0.
 func (l *Line) difference(i int) string {
 	before, s := &l.Samples[0], &l.Samples[i]
 	if !s.Ratio.Known && before.N > 0 && s.N > 0 && s.Median != before.Median {

@@ -19,46 +19,47 @@ const (
 	NotProven Verdict = "not proven"
 	// TooFew: with so few runs the test can't distinguish any difference from noise.
 	TooFew Verdict = "too few runs"
-	// RunsDiffer: two single runs differ by more than the noise within them, at the
-	// 1 % level. Whether another pair would is unknown.
+	// RunsDiffer: two single runs differ by more than the noise within them, at the 1 % level.
+	// Another pair may not.
 	RunsDiffer Verdict = "these runs differ"
-	// RunsApart: the intervals of two single runs are too few for a test, as in runs that grow for
-	// minutes, but the level of one is above the other's throughout.
+	// RunsApart: two single runs have too few intervals for a test, for example because they grow
+	// for minutes, but the level of one is above the other's throughout.
 	RunsApart Verdict = "these runs do not overlap"
-	// RunsStall: one of two single runs has stalls or slow phases that the other lacks, and that
-	// make up the difference. They are too few for a test of the means.
+	// RunsStall: one of two single runs has stalls or slow phases that the other lacks, and they
+	// cause the difference. They are too few for a test of the means.
 	RunsStall Verdict = "one of these runs stalls"
 	// RunsAlike: the ratio of two single runs is within 5 % of 1, with 99 % confidence.
 	RunsAlike Verdict = "these runs are alike"
 	// RunsUnclear: two single runs prove neither that they differ nor that they are alike.
 	RunsUnclear Verdict = "these runs prove nothing"
-	// TooShort: the intervals of two single runs are too few for their dependence.
+	// TooShort: two single runs have too few intervals, given how strongly these depend on each
+	// other.
 	TooShort Verdict = "too short to tell"
-	// Single: a group has only one run, and nothing is known of the noise within it.
+	// Single: a group has only one run, with unknown noise.
 	Single Verdict = "one run"
 )
 
 const (
-	// alpha is the level of the test between repeated runs, benchstat's; alphaWithin is the level
-	// of the test of two single runs.
+	// alpha is the significance level for repeated runs, the same as benchstat's; alphaWithin is
+	// the level for two single runs.
 	alpha, alphaWithin = 0.05, 0.01
-	// alikeWithin is how far from 1 the ratio of runs may be that are called alike.
+	// alikeWithin is how far from 1 the ratio of runs may be to call them alike.
 	alikeWithin = 0.05
-	// longInterval is the length in seconds from which on intervals are compared as if they were
-	// independent where they are too few to know: the seconds of nine of ten public runs
-	// (autocorrelation below 0.9) are forgotten in less. fewestLong is how many are needed.
+	// longInterval is the length in seconds from which intervals count as independent if they are
+	// too few to estimate their dependence: in nine of ten public runs (autocorrelation of seconds
+	// below 0.9) the dependence is shorter. fewestLong intervals are required.
 	longInterval, fewestLong = 30, 5
 )
 
-// evidence is what the runs of a group prove of its difference from the first group.
+// evidence is the evidence for a group's difference from the first group.
 type evidence struct {
 	verdict Verdict
 	sides   analysis.Sides // of the difference, if isTested
-	isLower bool           // of runs that are apart
-	// low and high bound the ratio of two single runs, if they are not 0.
+	isLower bool           // for runs that are apart
+	// low and high bound the ratio of two single runs, unless they are 0.
 	low, high float64
-	n         [2]int // runs, of single ones intervals
-	reason    string // why the runs can't tell
+	n         [2]int // number of runs, or of intervals of single runs
+	reason    string // why the runs do not allow a verdict
 }
 
 // isTested reports whether there is a p value.
@@ -75,8 +76,8 @@ func (l *Line) evidence(i int, factor float64) evidence {
 		return evidence{verdict: Single, reason: "one run, may be noise"}
 	}
 	e := compareWithin(l.within[0].Scaled(factor), l.within[i])
-	// The values of the whole runs are what is printed. If the intervals differ in the other
-	// direction, they do not prove that.
+	// The printed values are those of the whole runs. Intervals that differ in the other direction
+	// do not prove them.
 	isLower := l.values[i][0] < l.values[0][0]*factor
 	const contradiction = "the intervals differ in the other direction"
 	switch {
@@ -99,7 +100,7 @@ func compareRepeats(before, after []float64) evidence {
 	return e
 }
 
-// fewest is the smallest p value that the rank test of one side can have.
+// fewest is the smallest p value that the one-sided rank test can have.
 func fewest(n, m int) float64 {
 	p := 1.0
 	for i := range m {
@@ -112,7 +113,7 @@ func compareWithin(before, after review.IntervalValues) evidence {
 	e := evidence{verdict: RunsUnclear, n: [2]int{len(before.Values), len(after.Values)}}
 	a, okA := analysis.NewMean(before.Values, before.Seconds)
 	b, okB := analysis.NewMean(after.Values, after.Seconds)
-	isShown := false // by the values, were there no slow waves under their noise
+	isShown := false // by the values, if there were no slow waves under their noise
 	switch {
 	case okA && okB:
 		e.sides = analysis.CompareMeans(a, b, 1)
@@ -140,7 +141,7 @@ func compareWithin(before, after review.IntervalValues) evidence {
 	return e
 }
 
-// tooShort concludes that the intervals of two runs are too few for a test, unless their levels are
+// tooShort concludes that two runs have too few intervals for a test, unless their levels are
 // apart.
 func (e *evidence) tooShort(before, after review.IntervalValues, reason string) {
 	e.verdict, e.reason = TooShort, reason
@@ -153,25 +154,25 @@ func compareTypical(before, after review.IntervalValues) (analysis.Sides, bool) 
 	return analysis.CompareTypical(before.Values, after.Values, min(before.Seconds, after.Seconds))
 }
 
-// ShapeKind is the way in which the intervals of two runs differ.
+// ShapeKind is how the intervals of two runs differ.
 type ShapeKind string
 
 const (
 	// Even: all intervals are lower or higher.
 	Even ShapeKind = "even"
-	// Stalls: in some intervals nearly nothing was done, and these make up the difference.
+	// Stalls: some intervals have almost no throughput, and they cause the difference.
 	Stalls ShapeKind = "stalls"
-	// SlowPhases: some intervals are much slower, and these make up the difference.
+	// SlowPhases: some intervals are much slower, and they cause the difference.
 	SlowPhases ShapeKind = "slow phases"
-	// Drift: the throughput changes over one run more than over the other.
+	// Drift: the throughput changes more over one run than over the other.
 	Drift ShapeKind = "drift"
 )
 
-// Shape compares the intervals of two single runs; lists have the baseline's value first.
+// Shape compares the intervals of two single runs. Lists have the baseline's value first.
 type Shape struct {
 	// Kind is empty if the means are alike.
 	Kind ShapeKind `json:"kind,omitempty"`
-	// Typical is the ratio of the medians of the intervals, TypicalP the probability of a
+	// Typical is the ratio of the medians of the intervals. TypicalP is the probability of a
 	// difference of their ranks at least as large if there were none.
 	Typical  series.Optional[float64] `json:"typical,omitzero"`
 	TypicalP series.Optional[float64] `json:"typical_p,omitzero"`
@@ -181,8 +182,8 @@ type Shape struct {
 	// within 5 % of 1 with 99 % confidence.
 	Others      series.Optional[float64] `json:"others,omitzero"`
 	OthersAlike bool                     `json:"others_alike,omitempty"`
-	// Drift is by how much the typical interval changes from the first to the last quarter of
-	// each run, as a share.
+	// Drift is the change of the typical interval from the first to the last quarter of each run,
+	// as a share.
 	Drift []float64 `json:"drift"`
 }
 
@@ -193,21 +194,22 @@ type SlowIntervals struct {
 	// Times is the number of stretches of consecutive slow intervals.
 	Times          int     `json:"times"`
 	LongestSeconds float64 `json:"longest_seconds"`
-	// Lost is the share of the throughput that is missing in them.
+	// Lost is the share of the run's throughput lost in them.
 	Lost float64 `json:"lost"`
 	// Level is their mean as a share of the typical interval: near 0 if the run stands still.
 	Level float64 `json:"level"`
 }
 
 const (
-	// leastDifference is the share of the mean by which runs must differ to look for the reason.
+	// leastDifference is the difference, as a share of the mean, from which the reason is looked
+	// for.
 	leastDifference = 0.01
 	// standsStill is the level below which slow intervals are stalls.
 	standsStill = 0.1
-	// leastLost is the share of a run's throughput that must be lost in stalls which the other run
-	// lacks: it has at most lesserLost of that.
+	// leastLost is the share of a run's throughput that must be lost in stalls; the other run must
+	// have lost at most lesserLost of that.
 	leastLost, lesserLost = 0.02, 0.25
-	// leastDrift is the change over a run below which it does not explain a difference.
+	// leastDrift is the smallest change over a run that can explain a difference.
 	leastDrift = 0.05
 )
 
@@ -256,7 +258,7 @@ func newShape(before, after review.IntervalValues) *Shape {
 	return s
 }
 
-// kind returns what explains the larger part of a difference of the means.
+// kind returns the larger cause of a difference of the means.
 func (s *Shape) kind(difference float64) ShapeKind {
 	lost := s.Slow[0].Lost - s.Slow[1].Lost
 	drift := s.Drift[1] - s.Drift[0]
@@ -282,8 +284,8 @@ func (s *Shape) slower() SlowIntervals {
 	return s.Slow[1]
 }
 
-// oneSided reports whether only one of the runs has stalls or slow phases worth a verdict, and
-// they make up the difference.
+// oneSided reports whether only one of the runs has stalls or slow phases worth a verdict, and they
+// cause the difference.
 func (s *Shape) oneSided() bool {
 	if s == nil || s.Kind != Stalls && s.Kind != SlowPhases {
 		return false
@@ -295,12 +297,12 @@ func (s *Shape) oneSided() bool {
 // oneSidedStalls is the reason for a verdict without a test.
 const oneSidedStalls = "only one of these two runs has stalls, too few to know whether they recur"
 
-// stalls reports whether stalls that one run has and the other lacks make up the difference.
+// stalls reports whether the difference is caused by stalls in only one of the runs.
 func (s *Sample) stalls() bool {
 	return s.Ratio.Known && s.Shape.oneSided() && (s.Ratio.Value < 1) == (s.Shape.Slow[1].Lost > s.Shape.Slow[0].Lost)
 }
 
-// shapeText returns in which way two single runs differ, empty if that is not proven.
+// shapeText describes how two single runs differ; empty if not proven.
 func (s *Sample) shapeText() string {
 	if s.Shape == nil || !s.Ratio.Known {
 		return ""
@@ -360,8 +362,8 @@ func probability(p float64) string {
 	return fmt.Sprintf("p=%.3f", p)
 }
 
-// difference returns the difference and its significance; never a bare percentage
-// if that is unknown.
+// difference formats the difference with its significance. It never returns a bare percentage if
+// the significance is unknown.
 func (s *Sample) difference() string {
 	if !s.Ratio.Known {
 		return ""
@@ -391,11 +393,11 @@ func (s *Sample) difference() string {
 	}
 }
 
-// isProven reports whether the runs prove that they differ.
+// isProven reports whether the runs are proven to differ.
 func (v Verdict) isProven() bool { return v == Different || v == RunsDiffer || v == RunsApart }
 
-// proof returns how far the difference is proven, for a sentence, and in which way the seconds of two
-// single runs differ.
+// proof returns how far the difference is proven, for a sentence, and how the seconds of two single
+// runs differ.
 func (s *Sample) proof() string {
 	text := s.proven()
 	if shape := s.shapeText(); shape != "" {

@@ -10,19 +10,19 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/review"
 )
 
-// KneeShare is how much of the best throughput the knee reaches: the smallest value of a
-// parameter from which on more brings little.
+// KneeShare is the share of the best throughput at the knee: the smallest value of a parameter
+// beyond which more brings little.
 const KneeShare = 0.95
 
-// FigurePoint is what runs with one value of a parameter have.
+// FigurePoint summarises the runs with one value of a parameter.
 type FigurePoint struct {
-	// Line names the line that the point belongs to, X is the value of the parameter.
+	// Line names the point's line, X is the value of the parameter.
 	Line, X string
 	// Spread is in the measure's base unit.
 	Spread
 }
 
-// Figure is the measures that one figure shows: one, or that of each machine.
+// Figure is the list of measures in one figure: one measure, or one per machine.
 type Figure []review.Measure
 
 // Figures groups measures by the figures that show them.
@@ -39,18 +39,18 @@ func Figures(measures []review.Measure) []Figure {
 	return all
 }
 
-// counted are parameters whose values count something, however large: the size of a table is
-// its rows.
+// counted are parameters that count something, however large: the size of a table is its number of
+// rows.
 var counted = regexp.MustCompile(`^table_size$|rows|record|count|events|operations|rate$|threads|connections`)
 
-// ShortSizes returns how figures write the values of a parameter: sizes that are plain numbers
-// of bytes, such as a server's 134217728, as 128 MiB, and others as they are. Of one number it
-// can't be known, so all of them have to be whole MiB.
+// ShortSizes returns a function that formats the values of a parameter in figures: plain numbers of
+// bytes, such as a server's 134217728, as 128 MiB, and other values unchanged. A single number
+// could be anything, so all of them must be whole MiB.
 func ShortSizes(name string, values []string) func(string) string {
 	as := map[string]string{}
 	for _, v := range values {
 		if _, err := strconv.ParseFloat(v, 64); err != nil || v == "0" {
-			continue // a text, or one with a unit
+			continue // text, or a number with a unit
 		}
 		short, ok := review.ShortSize(v)
 		if !ok || counted.MatchString(strings.ToLower(name)) {

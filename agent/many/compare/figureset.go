@@ -13,37 +13,36 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// FigureOptions are what the figures of a comparison show.
+// FigureOptions select what the figures of a comparison show.
 type FigureOptions struct {
-	// X is the fact along the axis; empty: the one that varies, threads before others.
-	// Beside facts it can be a setting of the servers.
+	// X is the fact along the axis; empty: the fact that varies, preferably threads. It can also be
+	// a setting of the servers.
 	X string
-	// Lines are facts or settings whose values make a line each, besides the groups;
-	// [EachRun] makes a line of each run.
+	// Lines are facts or settings with a line per value, in addition to the groups; [EachRun] draws
+	// a line per run.
 	Lines []string
-	// Measures name them as [MeasureNamed] does; empty: in figures those of
-	// FigureMeasures, in tables all.
+	// Measures are names as for [MeasureNamed]; empty: FigureMeasures in figures, all in tables.
 	Measures []string
 	// Average of repeated runs; empty: the median.
 	Average Average
 }
 
-// EachRun is the name by which [FigureOptions] ask for each run by itself.
+// EachRun is the name in [FigureOptions] that requests a line per run.
 const EachRun = "run"
 
-// FigureSet is runs arranged as figures and their tables show them.
+// FigureSet arranges runs for figures and their tables.
 type FigureSet struct {
 	X       string
 	Average Average
 	Rows    []review.Row
 	lines   []string // of the rows
 	Named   []review.Measure
-	// Given: the axis was asked for, not found. each: so was each run by itself.
+	// Given: the user chose the axis. each: the user requested a line per run.
 	Given, each bool
 }
 
-// NewFigureSet arranges groups of runs over a fact; if none is asked for and none varies it
-// is empty.
+// NewFigureSet arranges groups of runs over a fact. It is empty if no fact is requested and none
+// varies.
 func NewFigureSet(c *Comparison, groups []Group, o FigureOptions) (*FigureSet, error) {
 	s := &FigureSet{X: o.X, Given: o.X != "", each: slices.Contains(o.Lines, EachRun), Average: cmp.Or(o.Average, ByMedian)}
 	if s.X == "" {
@@ -83,7 +82,7 @@ func NewFigureSet(c *Comparison, groups []Group, o FigureOptions) (*FigureSet, e
 		for i := range runs {
 			r := &runs[i]
 			var words []string
-			if len(groups) > 1 && !slices.ContainsFunc(g.Facts, func(f rundir.Fact) bool { return f.Name == s.X }) { // else it is along the axis
+			if len(groups) > 1 && !slices.ContainsFunc(g.Facts, func(f rundir.Fact) bool { return f.Name == s.X }) { // otherwise it is along the axis
 				words = append(words, g.Name)
 			}
 			for _, name := range names {
@@ -94,7 +93,7 @@ func NewFigureSet(c *Comparison, groups []Group, o FigureOptions) (*FigureSet, e
 				case name == s.X || v == "" || len(words) > 0 && slices.Contains(g.Facts, rundir.Fact{Name: name, Value: v}):
 				case number:
 					words = append(words, name+" "+short[name](v))
-				default: // the value names itself
+				default: // the value is self-explanatory
 					words = append(words, v)
 				}
 			}
@@ -117,7 +116,7 @@ func NewFigureSet(c *Comparison, groups []Group, o FigureOptions) (*FigureSet, e
 }
 
 // sameNumbers reports whether two facts have the same number in each run, such as a label 2G and
-// the setting that it sets. Lines by one of them over the other have a point each.
+// the setting with that value. Lines by one of them over the other would have a point each.
 func sameNumbers(groups []Group, a, b string) bool {
 	for _, g := range groups {
 		for i := range g.Runs {
@@ -147,8 +146,8 @@ func (s *FigureSet) Points(m *review.Measure) []FigurePoint {
 	return FigureRows(s.Rows, m, s.X, func(i int) string { return s.lines[i] })
 }
 
-// FigureRows returns the points of a measure of runs, in the order of the runs: the line's
-// name is what lineOf returns.
+// FigureRows returns the points of a measure, in the order of the runs. lineOf returns the name of
+// a run's line.
 func FigureRows(rows []review.Row, m *review.Measure, x string, lineOf func(i int) string) []FigurePoint {
 	type key struct{ line, x string }
 	values := map[key][]float64{}
@@ -169,10 +168,10 @@ func FigureRows(rows []review.Row, m *review.Measure, x string, lineOf func(i in
 	return points
 }
 
-// FigureData is what a figure shows, in the base unit of its measure.
+// FigureData is the content of a figure, in the base unit of its measure.
 type FigureData struct {
 	Measure string `json:"measure"`
-	// Field has the base unit.
+	// Field includes the base unit.
 	Field  string       `json:"field"`
 	X      string       `json:"x"`
 	Points []FigureJSON `json:"points"`
@@ -185,7 +184,7 @@ type FigureJSON struct {
 	Spread
 }
 
-// Data returns what the tables of the set show.
+// Data returns the contents of the set's tables.
 func (s *FigureSet) Data() []FigureData {
 	var all []FigureData
 	for _, m := range s.measures() {
@@ -198,7 +197,7 @@ func (s *FigureSet) Data() []FigureData {
 	return all
 }
 
-// measures are those of the tables.
+// measures are the measures of the tables.
 func (s *FigureSet) measures() []review.Measure {
 	if s.Named != nil {
 		return s.Named
@@ -232,9 +231,9 @@ func (s *FigureSet) table() figureTable {
 	return t
 }
 
-// Table returns the table that goes with the figures. One measure has a column for each
-// line; one line, and each run by itself, has a column for each measure; several of both
-// have the values of the parameter as columns.
+// Table returns the table for the figures. One measure has a column per line; one line, and each
+// run on its own, has a column per measure; several of both have a column per value of the
+// parameter.
 func (s *FigureSet) Table() *table.Table {
 	t := s.table()
 	cell := func(m *review.Measure, line, x string) table.Cell {
@@ -309,7 +308,7 @@ func (s *FigureSet) Table() *table.Table {
 	return out
 }
 
-// sizeCell is a value of the parameter, to the right if it is a number.
+// sizeCell formats a value of the parameter, right-aligned if it is a number.
 func sizeCell(x string) table.Cell {
 	if v, ok := rundir.SizeOf(x); ok {
 		return table.Number(v, table.Digits).As(x)
@@ -317,7 +316,7 @@ func sizeCell(x string) table.Cell {
 	return table.Text(x)
 }
 
-// Note says what the cells of the table are, empty if each is of one run.
+// Note explains the cells of the table; empty if each shows one run.
 func (s *FigureSet) Note() string {
 	for _, p := range s.table().at {
 		if p.N > 1 {

@@ -11,7 +11,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/review"
 )
 
-// Result is what the runs prove of a limit.
+// Result is the result of a limit.
 type Result string
 
 const (
@@ -19,7 +19,7 @@ const (
 	Held Result = "held"
 	// Broken: the group is on the wrong side by more than noise.
 	Broken Result = "broken"
-	// Unclear: the runs can't distinguish the two.
+	// Unclear: the runs can't decide.
 	Unclear Result = "unclear"
 )
 
@@ -33,11 +33,10 @@ type LimitResult struct {
 	Reason string `json:"reason"`
 }
 
-// Check applies limits to every group but the first, combination by combination. A
-// relative limit is broken if the group is worse, by more than noise, than the
-// baseline would be if it were worse by the whole limit; it holds if the group is better than that
-// baseline. An absolute one is broken if all runs of the group exceed it, and holds
-// if none does. A limit whose measure a group lacks is unclear.
+// Check applies limits to every group except the first, combination by combination. A relative
+// limit is broken if the group is worse, by more than noise, than a baseline reduced by the whole
+// limit; it holds if the group is better than that. An absolute limit is broken if all runs of the
+// group exceed it, and holds if none does. It is unclear if the group lacks the measure.
 func (c *Comparison) Check(limits []*review.Condition, groups []Group) {
 	for _, limit := range limits {
 		for i := 1; i < len(groups); i++ {
@@ -131,8 +130,8 @@ func checkChange(limit *review.Condition, groups []Group, group int, x combinati
 	return result, text + "; " + proof
 }
 
-// decide applies a relative limit to a group. The test is of one side, as the limit is. A value
-// beyond the limit is never held, and one within it never broken.
+// decide applies a relative limit to a group with a one-sided test. A value beyond the limit is
+// never held, and one within it never broken.
 func decide(limit *review.Condition, l *Line, group int) (Result, string) {
 	s, e := &l.Samples[group], l.evidence(group, limit.Bound)
 	isBeyond := limit.Exceeds(s.Ratio.Value)
@@ -164,8 +163,8 @@ func decide(limit *review.Condition, l *Line, group int) (Result, string) {
 	return Unclear, fmt.Sprintf("the noise is too large to say (%s)", probability(p))
 }
 
-// JUnit writes the limits as the XML that continuous integration systems show: a test
-// case a limit; an unclear one is skipped, or fails if strict.
+// JUnit writes the limits as XML for continuous integration systems, a test case per limit. An
+// unclear one is skipped, or fails if strict.
 func (c *Comparison) JUnit(w io.Writer, strict bool) error {
 	type message struct {
 		Message string `xml:"message,attr"`

@@ -9,11 +9,11 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/review"
 )
 
-// mostSettings is how many settings a note names: servers of other versions differ in dozens.
+// mostSettings is how many settings a note names: different server versions differ in dozens.
 const mostSettings = 12
 
-// compareSettings finds the settings of servers that are the same in all runs of each
-// group but not between the groups, and adds a note if some are unknown.
+// compareSettings finds the settings of servers that are constant within each group but differ
+// between groups, and adds a note if some are unknown.
 func (c *Comparison) compareSettings(groups []Group) {
 	names := map[string]bool{}
 	var unknown, unsteady []string

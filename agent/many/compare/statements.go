@@ -12,18 +12,18 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/table"
 )
 
-// StatementDifference is what changed of one kind of statement between groups of runs.
+// StatementDifference is the change of one kind of statement between groups of runs.
 type StatementDifference struct {
 	Text string `json:"text"`
 	// Groups are in the order of the comparison's.
 	Groups []StatementGroup `json:"groups"`
 }
 
-// StatementGroup is one kind of statement in the runs of a group that recorded statements, all
-// together. It is unknown in a group without such a run.
+// StatementGroup sums up one kind of statement over a group's runs with recorded statements. It is
+// unknown in a group without such runs.
 type StatementGroup struct {
-	// Executions and Seconds are per transaction of the tool; MeanSeconds, RowsExamined and
-	// FullScans, the share of executions without an index, per execution.
+	// Executions and Seconds are per transaction of the tool. MeanSeconds, RowsExamined and
+	// FullScans (the share of executions without an index) are per execution.
 	Executions   series.Optional[float64] `json:"executions,omitzero"`
 	Seconds      series.Optional[float64] `json:"seconds,omitzero"`
 	MeanSeconds  series.Optional[float64] `json:"mean_seconds,omitzero"`
@@ -32,15 +32,15 @@ type StatementGroup struct {
 }
 
 const (
-	// comparedStatements bounds the differences that are kept. Below leastStatementChange of the time
-	// of all statements there are leastStatements of them.
+	// comparedStatements bounds the kept differences. Only leastStatements may be below
+	// leastStatementChange of the time of all statements.
 	comparedStatements   = 25
 	leastStatements      = 3
 	leastStatementChange = 0.01
 )
 
-// compareStatements returns the statements whose time per transaction differs the most between
-// the first group and any other; nothing unless all groups have recorded statements.
+// compareStatements returns the statements whose time per transaction differs the most between the
+// first group and any other; nothing unless all groups have recorded statements.
 func compareStatements(groups []Group) []StatementDifference {
 	type sum struct {
 		engine.StatementCounts
@@ -97,16 +97,15 @@ func compareStatements(groups []Group) []StatementDifference {
 }
 
 const (
-	// paidChange is the smallest change of the time of all statements for which one of them is
-	// named, paidShare the smallest share of it that this one has.
+	// paidChange is the smallest change of the time of all statements for which a statement is
+	// named; paidShare is the smallest share of the change that it must have.
 	paidChange, paidShare = 0.05, 0.25
-	// otherRows is how many times the rows of an execution must have become more or fewer to be
-	// part of the sentence.
+	// otherRows is the factor by which the rows of an execution must differ to be mentioned.
 	otherRows = 1.5
 )
 
-// paidNotes names, for each group but the first, the statement that made the servers' time for
-// a transaction longer or shorter, as far as one did.
+// paidNotes names, for each group except the first, the statement that most changed the servers'
+// time per transaction, if one stands out.
 func (c *Comparison) paidNotes() []string {
 	var notes []string
 	for i := 1; i < len(c.Groups) && len(c.Statements) > 0; i++ {
@@ -138,13 +137,13 @@ func (c *Comparison) paidNotes() []string {
 	return notes
 }
 
-// change is that of the time per transaction from the first group to group i.
+// change is the change of the time per transaction from the first group to group i.
 func (d *StatementDifference) change(i int) float64 {
 	return d.Groups[i].Seconds.Value - d.Groups[0].Seconds.Value
 }
 
-// reads describes how an execution in group i reads other rows than one in the first group;
-// empty if it does not.
+// reads describes how an execution in group i reads rows differently than in the first group; empty
+// if it does not.
 func (d *StatementDifference) reads(i int) string {
 	was, is := d.Groups[0], d.Groups[i]
 	if !was.RowsExamined.Known || !is.RowsExamined.Known {

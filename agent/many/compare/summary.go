@@ -16,7 +16,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// place is the sentence of a comparison's summary that has a measure.
+// place is the sentence of a comparison's summary in which a measure belongs.
 type place int
 
 const (
@@ -26,8 +26,8 @@ const (
 	inPrice         // what paid for it
 )
 
-// placeOf returns the sentence of a measure, and the smallest change of its value in human-readable
-// units that is worth being part of it: users do not feel a smaller one.
+// placeOf returns the sentence of a measure, and the smallest change in human-readable units that
+// is worth mentioning: users do not notice a smaller one.
 func placeOf(m *review.Measure) (in place, least float64) {
 	switch {
 	case m.IsHeadline || m.Condition == meanLatency:
@@ -45,11 +45,11 @@ func placeOf(m *review.Measure) (in place, least float64) {
 // meanLatency is the mean latency's name in conditions.
 const meanLatency = "avg"
 
-// leastCostChange is the share by which the CPU of a transaction must differ to be a price: it
-// varies by a few percent from run to run.
+// leastCostChange is the share by which the CPU time of a transaction must differ to count as a
+// price: it varies by a few percent between runs.
 const leastCostChange = 0.1
 
-// change is how a group differs from the baseline in a measure and a combination.
+// change is a group's difference from the baseline in one measure and combination.
 type change struct {
 	line   *Line
 	before float64
@@ -70,15 +70,15 @@ func (c *Comparison) changes(in place, i int) []change {
 
 func (c change) difference() float64 { return c.sample.Median - c.before }
 
-// relative is the change as a share of the baseline, unknown if that is 0.
+// relative is the change as a share of the baseline; unknown if the baseline is 0.
 func (c change) relative() float64 { return series.Number(c.sample.Ratio) - 1 }
 
-// isAlike reports whether the change is too small to be named, and not proven.
+// isAlike reports whether the change is too small to mention, and not proven.
 func (c change) isAlike() bool {
 	return math.Abs(c.relative()) < alikeChange && !c.sample.Verdict.isProven()
 }
 
-// isNotable reports whether the change is worth a place in its sentence.
+// isNotable reports whether the change is worth mentioning in its sentence.
 func (c change) isNotable() bool {
 	if c.line.isCost {
 		return math.Abs(c.relative()) >= leastCostChange
@@ -86,7 +86,7 @@ func (c change) isNotable() bool {
 	return math.Abs(c.difference()) >= c.line.least
 }
 
-// values returns "0.6 → 3.3 s", or one of them if they are printed alike.
+// values returns "0.6 → 3.3 s", or a single value if both are printed alike.
 func (c change) values() string {
 	if analysis.Number(c.before) == analysis.Number(c.sample.Median) {
 		return strings.TrimSpace(analysis.Number(c.before) + " " + c.line.Unit)
@@ -103,12 +103,12 @@ func percentChange(share float64) string {
 	return sign + analysis.Percent(math.Abs(share))
 }
 
-// alikeChange is the relative change below which values are called alike unless it is proven that
-// they differ.
+// alikeChange is the relative change below which values are called alike, unless a difference is
+// proven.
 const alikeChange = 0.01
 
-// statement is a part of a sentence about a measure, such as "p95 -34 % (55 → 36 ms)", and how far it
-// is proven, such as "proven (p=0.029)"; empty if the change is too small for that.
+// statement is a part of a sentence about a measure, such as "p95 -34 % (55 → 36 ms)", and how far
+// it is proven, such as "proven (p=0.029)". proof is empty if the change is too small.
 type statement struct{ change, proof string }
 
 func (c change) statement() statement {
@@ -188,8 +188,8 @@ func byMeasure(all []change) [][]change {
 	return groups
 }
 
-// summarize writes the sentences that a comparison begins with: what differs, what limited the
-// runs, what paid for it.
+// summarize writes the sentences that introduce a comparison: what differs, what limited the runs,
+// what paid for it.
 func (c *Comparison) summarize(groups []Group) {
 	if len(groups) < 2 {
 		return
@@ -228,7 +228,7 @@ func (c *Comparison) summarize(groups []Group) {
 	}
 }
 
-// errorsOf returns how many errors the runs of two groups had, of several runs on average.
+// errorsOf describes the number of errors in the runs of two groups, the mean for several runs.
 func errorsOf(before, after []review.Row) string {
 	var text [2]string
 	for i, runs := range [][]review.Row{before, after} {
@@ -251,7 +251,7 @@ func errorsOf(before, after []review.Row) string {
 	return "errors " + text[0] + " → " + text[1]
 }
 
-// remedy says what would prove the differences of group i, empty if its runs are enough.
+// remedy describes what would prove the differences of group i; empty if its runs suffice.
 func (c *Comparison) remedy(i int) string {
 	fewest := math.MaxInt
 	for j := range c.Lines {
@@ -268,12 +268,11 @@ func (c *Comparison) remedy(i int) string {
 	return ""
 }
 
-// mostFacts is how many facts the first sentence has that differ between the groups, longestFact
-// bounds the value of each.
+// mostFacts is how many differing facts the first sentence lists; longestFact bounds their values.
 const mostFacts, longestFact = 3, 20
 
-// madeBy is how group i was made in another way than the baseline, in parentheses: " (threads 1 → 8)".
-// What the groups are named by is left out.
+// madeBy describes how group i was made differently from the baseline, in parentheses: " (threads 1
+// → 8)". It omits facts in the groups' names.
 func (c *Comparison) madeBy(i int) string {
 	var facts []string
 	for _, d := range c.Differs {
@@ -288,8 +287,8 @@ func (c *Comparison) madeBy(i int) string {
 	return " (" + strings.Join(facts, ", ") + ")"
 }
 
-// limited names what limited each group, what came or vanished beside that, and how far the pressure
-// that servers put on each other differs.
+// limited describes what limited each group, which limits appeared or vanished, and how the
+// servers' pressure on each other differs.
 func (c *Comparison) limited(groups []Group) string {
 	all := make([]groupLimits, len(groups))
 	first, known, shares := map[analysis.Limit]bool{}, false, 0
@@ -345,8 +344,9 @@ func (c *Comparison) limited(groups []Group) string {
 	return text
 }
 
-// cameOrVanished returns the limits that most runs of one group have and no run of the other, in
-// their order. What is first in one of them is named elsewhere, unless the other one has it, too.
+// cameOrVanished returns the limits that most runs of one group and no run of the other have, in
+// order. It omits the first limit of either group, which is named elsewhere, unless the other group
+// has it too.
 func cameOrVanished(before, after *groupLimits) []analysis.Limit {
 	var all []analysis.Limit
 	for _, pair := range [][2]*groupLimits{{before, after}, {after, before}} {
@@ -369,17 +369,17 @@ func shareOf(g *groupLimits, l analysis.Limit) string {
 
 // groupLimits are the limits that the runs of a group have.
 type groupLimits struct {
-	// first is what limited most runs, second what is next in most of them; empty if there is none.
+	// first limited most runs; second is the next one in most of them; empty without one.
 	first, second analysis.Limit
 	title         map[analysis.Limit]string
 	share         map[analysis.Limit]float64 // mean of the runs that have it
 	runs          map[analysis.Limit]int
 	order         []analysis.Limit
-	ranked        [2]map[analysis.Limit]int // runs that have it first, or second
+	ranked        [2]map[analysis.Limit]int // number of runs in which it is first, or second
 	of            int                       // runs with a verdict
 }
 
-// text names a limit with its share, and in how many of the runs it has its rank.
+// text formats a limit with its share, and the number of runs in which it has its rank.
 func (g *groupLimits) text(l analysis.Limit) string {
 	text := g.title[l]
 	if g.share[l] > 0 {
@@ -435,8 +435,8 @@ func limitsOf(runs []review.Row) groupLimits {
 	return g
 }
 
-// foreignCPU is the share of the CPU used on a machine from which on other programs than
-// the tool and the servers distort the CPU of a transaction.
+// foreignCPU is the share of a machine's CPU from which programs other than the tool and the
+// servers distort the CPU time of a transaction.
 const foreignCPU = 0.1
 
 // isShared reports whether other programs used a part of the CPU of the runs' machines.
@@ -453,7 +453,7 @@ func isShared(runs []review.Row) bool {
 	return false
 }
 
-// price names what became worse in group i where it is better, and what it got in return where it is
+// price describes what became worse in group i if it is better overall, and what it gained if it is
 // worse.
 func (c *Comparison) price(i int, groups []Group) string {
 	name, shared := c.Groups[i], isShared(groups[0].Runs) || isShared(groups[i].Runs)
@@ -479,7 +479,7 @@ func (c *Comparison) price(i int, groups []Group) string {
 	gain := c.gain(i)
 	switch {
 	case len(worse)+len(better)+len(alike) == 0 && gain <= 0:
-		return "" // nothing was bought
+		return "" // no gain to pay for
 	case len(worse)+len(better)+len(alike) == 0:
 		var missing []string
 		if shared {
