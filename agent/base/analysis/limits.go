@@ -565,6 +565,9 @@ func (f *finder) unexplained() {
 		left = min(left, 1-f.explained())
 	}
 	var parts []string
+	if !f.sampled {
+		parts = append(parts, "no server was sampled")
+	}
 	add := func(share float64, format string, args ...any) {
 		if share >= aboutSame/2 {
 			parts = append(parts, fmt.Sprintf("%s of it ", Percent(share))+fmt.Sprintf(format, args...))
@@ -678,7 +681,7 @@ func (f *finder) missing() {
 		}
 	}
 	if len(f.e.Servers) == 0 && !isNamed {
-		add("name the servers as targets in the configuration, and run the agent during the run", "no server was sampled")
+		add("name them as targets in the configuration, and with --targets if the tool's command does not show where it connects to", "no server was sampled")
 	}
 	if !generator && !isNamed {
 		add("start the tool with benchwatch run where the agent is, or name its node_exporter in hosts with the role generator", "the CPU of the generator was not recorded")

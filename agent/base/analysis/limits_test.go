@@ -366,6 +366,10 @@ func TestUnexplainedTime(t *testing.T) {
 			e.Servers[0] = server("n1", map[string]float64{"running": 28})
 			e.Machines[1].CPU, e.Machines[1].Waiting = Level{0.97, 0.95}, nan
 		}, 0.8, "the cores of db1 are suspected: they were 97 % busy"},
+		"no server, beside other programs": {func(e *Evidence) {
+			e.Threads, e.Servers = 8, nil
+			full(e.shared(ThreadsEvidence{0.1, 1, 0, nan}, ThreadsEvidence{0.2, 1, 0, nan}))
+		}, 0.7, "no server was sampled"},
 		// Four generators that the agent does not know, on the server's machine.
 		"generators that are not known": {func(e *Evidence) {
 			e.Machines = e.Machines[1:]
@@ -384,7 +388,7 @@ func TestUnexplainedTime(t *testing.T) {
 		}, 0.7, ""},
 	} {
 		v := FindLimits(quiet(c.change))
-		if u := v.Unexplained; u == nil || u.Share < c.least || !strings.Contains(u.Evidence, c.text) || !v.MostlyUnknown() {
+		if u := v.Unexplained; u == nil || u.Share < c.least || u.Evidence == "" || !strings.Contains(u.Evidence, c.text) || !v.MostlyUnknown() {
 			t.Errorf("%s: %+v, %+v", name, u, v.Findings)
 		}
 		for _, f := range v.Findings {

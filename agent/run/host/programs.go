@@ -295,6 +295,7 @@ const Program = "program"
 
 func used(rank int, id, title string, m *measure.Metric) *measure.Measure {
 	one := counted(rank, id, title, measure.RateOf(m))
+	one.Unit = measure.Seconds
 	one.Note, one.NoChart = "between the first and the last reading of all processes while the tool ran", true
 	return one
 }
