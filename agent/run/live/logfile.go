@@ -58,6 +58,7 @@ type logFile struct {
 
 	resume   *logRun  // the run that had not ended when an earlier agent stopped
 	previous *logRun  // the run before resume, or the newest if all have ended
+	held     passage  // what was read of the file when an earlier agent stopped
 	lost     *passage // what was read when an earlier agent stopped, until a file with this content is found
 	position int64    // in the file: where the stream's first byte is
 
@@ -208,6 +209,7 @@ func (f *logFile) begin(ctx context.Context) error {
 	f.base = f.copy.end - f.position
 	f.head = readUpTo(file, 0, min(f.position, rundir.HeadSize))
 	f.past, f.written = f.base+info.Size(), info.ModTime()
+	copied := f.lastWrite
 	if f.lost == nil {
 		f.lastWrite = info.ModTime()
 	}
@@ -228,7 +230,12 @@ func (f *logFile) begin(ctx context.Context) error {
 	if err := f.plan(ctx, info.Size()); err != nil {
 		return err
 	}
-	return f.resumeLine(f.reader, f.position)
+	if err := f.resumeLine(f.reader, f.position); err != nil || follows(f.reader, f.held.tail) {
+		return err
+	}
+	f.lost, f.lastWrite, f.state = &f.held, copied, missing // truncated and written again since it was located
+	_, err = f.look(ctx)
+	return err
 }
 
 // open opens the copies of the known runs and returns where the first run that has not ended
@@ -445,7 +452,9 @@ func (f *logFile) enter(ctx context.Context, m *move) error {
 		return ignoreRewritten(err)
 	}
 	if m.to.relation == continues {
-		err = f.resumeLine(r, m.to.at)
+		if err = f.resumeLine(r, m.to.at); err == nil && !follows(r, m.to.tail) {
+			err = follow.ErrRewritten
+		}
 	} else {
 		err = f.endLine(ctx)
 	}
@@ -456,7 +465,7 @@ func (f *logFile) enter(ctx context.Context, m *move) error {
 	}
 	if err != nil {
 		r.Close()
-		return err
+		return ignoreRewritten(err)
 	}
 	f.remember(kept)
 	f.lost, f.state = nil, m.state

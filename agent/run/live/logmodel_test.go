@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"math/rand/v2"
@@ -43,6 +44,9 @@ type modelled struct {
 	log     *logFile
 	blind   bool // the agent can't see which files are open
 	lossy   bool // an operation may have removed what was not read
+	// beforeBegin happens after the log was located and before it is read.
+	beforeBegin func()
+
 	hasty   bool // the log is rotated as soon as the agent enters it
 	history []string
 }
@@ -311,6 +315,10 @@ func (m *modelled) find(existing bool) {
 	}
 	m.watcher.logs.files[f] = f.source
 	m.log = f
+	if do := m.beforeBegin; do != nil {
+		m.beforeBegin = nil
+		do()
+	}
 	m.must(f.begin(m.t.Context()))
 }
 
@@ -459,4 +467,62 @@ func TestRotatedBeforeItIsRead(t *testing.T) {
 	}
 	m.append()
 	m.check()
+}
+
+// TestRewrittenBeforeItIsEntered guards that a file is not read on which was truncated and written
+// again, behind a hole, between the decision to continue in it and the first read of it.
+func TestRewrittenBeforeItIsEntered(t *testing.T) {
+	for _, restarted := range []bool{false, true} {
+		t.Run(fmt.Sprintf("restarted=%v", restarted), func(t *testing.T) {
+			dir := t.TempDir()
+			m := &modelled{t: t, rand: rand.New(rand.NewPCG(1, 0)), dir: dir, path: filepath.Join(dir, "l", "a.log"), now: time.Now().Add(-24 * time.Hour)}
+			m.must(os.Mkdir(filepath.Dir(m.path), 0o755))
+			m.open()
+			defer func() {
+				m.tool.Close()
+				m.log.close()
+			}()
+			m.start()
+			m.write(banner)
+			m.append()
+			m.endLine()
+			m.look()
+			rewrite := func() { // as copytruncate does to a tool that does not append
+				m.append()
+				m.endLine()
+				info, err := os.Stat(m.path)
+				m.must(err)
+				m.copyTo(m.free())
+				m.must(os.Truncate(m.path, 0))
+				m.must(m.tool.Close())
+				m.tool, err = os.OpenFile(m.path, os.O_WRONLY, 0o644)
+				m.must(err)
+				_, err = m.tool.Seek(info.Size()+200, io.SeekStart)
+				m.must(err)
+				m.append()
+				m.endLine()
+			}
+			if restarted {
+				m.beforeBegin = rewrite
+				m.start()
+			} else {
+				m.copyTo(m.path + "+")
+				m.must(os.Rename(m.path+"+", m.path))
+				m.reopen()
+				m.log.asked = time.Time{}
+				o, err := m.log.observe(t.Context())
+				m.must(err)
+				move := decide(&o)
+				if move.to == nil || move.to.relation != continues {
+					t.Fatalf("%+v", move)
+				}
+				o.close(move.to.file)
+				rewrite()
+				m.must(m.log.enter(t.Context(), &move))
+			}
+			m.look()
+			m.append()
+			m.check()
+		})
+	}
 }

@@ -454,7 +454,7 @@ func (w *Watcher) locate(ctx context.Context, f *logFile) (err error) {
 	}
 	switch {
 	case known != nil:
-		f.keepRead(known)
+		f.held = *f.keepRead(known)
 	case len(runs) > 0:
 		f.existing, f.lost = false, f.keepRead(runs[0])
 	default:

@@ -57,6 +57,7 @@ type candidate struct {
 	named    bool     // it has the log's name; otherwise it is in the same folder
 	relation relation // to what was read
 	at       int64    // where reading continues
+	tail     []byte   // what was read last before at, if it continues
 	size     int64
 	changed  time.Time // the last write
 }
@@ -237,6 +238,7 @@ func (f *logFile) compare(ctx context.Context, read *passage, c *candidate) bool
 		return err == nil && slices.ContainsFunc(parts, func(p *ingest.Part) bool { return p.Seconds > 0 || p.Snapshot().Summary != nil })
 	}
 	c.relation, c.at = read.relate(c.file, c.size, reports)
+	c.tail = read.tail
 	if c.relation == cut {
 		if at, err := lastLineStart(c.file, c.at); err == nil {
 			c.at = at
@@ -245,7 +247,7 @@ func (f *logFile) compare(ctx context.Context, read *passage, c *candidate) bool
 	for i := len(f.earlier) - 1; i >= 0 && c.relation == differs; i-- {
 		r, at := f.earlier[i].relate(c.file, c.size, reports)
 		if (r == continues || r == within) && reports(at) {
-			c.relation, c.at = r, at
+			c.relation, c.at, c.tail = r, at, f.earlier[i].tail
 			if !c.named {
 				return false
 			}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 
+	"github.com/benchwatch/benchwatch/agent/base/follow"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
@@ -104,6 +105,13 @@ func (p *passage) common(file io.ReaderAt, size int64) int64 {
 		}
 	}
 	return min(at, size, p.end)
+}
+
+// follows reports whether a reader that continues after tail found these bytes there: the file may
+// have been truncated and written again since it was compared.
+func follows(r *follow.Reader, tail []byte) bool {
+	n := min(len(tail), len(r.Last()))
+	return bytes.Equal(tail[len(tail)-n:], r.Last()[len(r.Last())-n:])
 }
 
 // keep returns the passage without its content.
