@@ -50,7 +50,7 @@ func (f folder) put(ctx context.Context, name string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	if err := f.within(name); err != nil {
+	if err := f.checkPath(name); err != nil {
 		return err
 	}
 	return rundir.Replace(path, 0o644, func(w io.Writer) error {
@@ -63,7 +63,7 @@ func (f folder) get(ctx context.Context, name string, limit int64) ([]byte, erro
 	if err := f.exists(ctx); err != nil {
 		return nil, err
 	}
-	if err := f.within(name); err != nil {
+	if err := f.checkPath(name); err != nil {
 		return nil, err
 	}
 	r, err := rundir.Open(f.path(name))
@@ -79,9 +79,9 @@ func (f folder) get(ctx context.Context, name string, limit int64) ([]byte, erro
 	return readAtMost(r, limit)
 }
 
-// within returns an error if a folder on the path to an object is a link: users who can write to
+// checkPath returns an error if a folder on the path to an object is a link: users who can write to
 // the archive must not lead others out of it.
-func (f folder) within(name string) error {
+func (f folder) checkPath(name string) error {
 	for i, c := range name {
 		if c != '/' {
 			continue

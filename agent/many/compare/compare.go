@@ -80,10 +80,10 @@ type Line struct {
 	Unit    string   `json:"unit,omitempty"`
 	Samples []Sample `json:"samples"`
 
-	// values are the runs' values by group; within is the evidence from the intervals of a group's
+	// values are the runs' values by group; intervals is the evidence from the intervals of a group's
 	// only run. Both are in the unit of the line.
-	values [][]float64
-	within []review.IntervalValues
+	values    [][]float64
+	intervals []review.IntervalValues
 	// isThroughput: the intervals add up to the value of the run.
 	isThroughput bool
 	// place is the sentence of the summary with the measure, for changes of at least least.
@@ -151,17 +151,17 @@ func Compare(groups []Group, selected []string) Comparison {
 func newLine(m *review.Measure, groups []Group, x combination) Line {
 	line := Line{Combination: x.Values, Measure: m.Name, Unit: m.Unit.Sign, isThroughput: m.Field == tool.Throughput.Field(), isHeadline: m.IsHeadline, isDetail: m.IsDetail, isCost: m.IsCost}
 	line.place, line.least = placeOf(m)
-	line.values, line.within = make([][]float64, len(groups)), make([]review.IntervalValues, len(groups))
+	line.values, line.intervals = make([][]float64, len(groups)), make([]review.IntervalValues, len(groups))
 	for i := range groups {
 		for _, j := range x.Runs[i] {
 			if v := m.Value(&groups[i].Runs[j]); series.IsKnown(v) {
 				line.values[i] = append(line.values[i], v*m.Unit.Factor)
-				line.within[i] = groups[i].Runs[j].IntervalValues[m.Field].Scaled(m.Unit.Factor)
+				line.intervals[i] = groups[i].Runs[j].IntervalValues[m.Field].Scaled(m.Unit.Factor)
 			}
 		}
 		line.Samples = append(line.Samples, Sample{Spread: NewSpread(line.values[i])})
 	}
-	line.judge()
+	line.setVerdicts()
 	return line
 }
 
@@ -196,10 +196,10 @@ func (c *Comparison) compareFacts(groups []Group, selected []string) {
 	}
 	slices.SortStableFunc(names, func(a, b string) int { return cmp.Or(factRank(a)-factRank(b), strings.Compare(a, b)) })
 	for _, name := range names {
-		values, within := groupValues(groups, func(r *review.Row) string { return factOf(r, name) })
+		values, varies := groupValues(groups, func(r *review.Row) string { return factOf(r, name) })
 		switch {
 		case slices.Contains(selected, name):
-		case within:
+		case varies:
 			c.Varied = append(c.Varied, name)
 		case differ(values):
 			c.Differs = append(c.Differs, Difference{name, values})
@@ -261,17 +261,17 @@ func numbersRepeats(groups []Group, name string, others []string) bool {
 	return areNumbers
 }
 
-// groupValues returns each group's value. within is true if a group's runs have different values.
-func groupValues(groups []Group, of func(*review.Row) string) (values []string, within bool) {
+// groupValues returns each group's value. varies is true if a group's runs have different values.
+func groupValues(groups []Group, of func(*review.Row) string) (values []string, varies bool) {
 	values = make([]string, len(groups))
 	for i, g := range groups {
 		for j := range g.Runs {
 			v := of(&g.Runs[j])
-			within = within || j > 0 && v != values[i]
+			varies = varies || j > 0 && v != values[i]
 			values[i] = v
 		}
 	}
-	return values, within
+	return values, varies
 }
 
 func differ(values []string) bool {
@@ -384,8 +384,8 @@ func (s Spread) Text(u table.Unit, a Average) string {
 	return fmt.Sprintf("%s [%s … %s]", u.Format(s.Average(a)), u.Format(s.Min), u.Format(s.Max))
 }
 
-// judge compares each group's sample with the first one's.
-func (l *Line) judge() {
+// setVerdicts compares each group's sample with the first one's.
+func (l *Line) setVerdicts() {
 	base := l.Samples[0]
 	if base.N == 0 {
 		return
@@ -415,7 +415,7 @@ func (l *Line) conclude(i int, s *Sample) {
 	if !l.isThroughput || l.Samples[0].N != 1 || s.N != 1 {
 		return
 	}
-	s.Shape = newShape(l.within[0], l.within[i])
+	s.Shape = newShape(l.intervals[0], l.intervals[i])
 	undecided := e.verdict == RunsUnclear || e.verdict == TooShort
 	if undecided && s.stalls() {
 		s.Verdict, s.Reason = RunsStall, oneSidedStalls
@@ -433,16 +433,16 @@ func (c *Comparison) addNotes() {
 		}
 	}
 	if verdicts[RunsDiffer] || verdicts[RunsAlike] || verdicts[RunsUnclear] {
-		c.Notes = append(c.Notes, "one run each: (these runs p=…) compares the means of the intervals within the two runs. A p under 0.01 would show that these two runs differ, not that the next two would: repeat the runs, at least 4 for each group")
+		c.Notes = append(c.Notes, "one run each: (these runs p=…) compares the means over the intervals of the two runs. A p below 0.01 shows that these two runs differ, but not that another pair would: repeat the runs, at least 4 for each group")
 	}
 	if verdicts[RunsApart] {
-		c.Notes = append(c.Notes, "one run each: (these runs do not overlap) means that the level of each run moves too much for a test, or has too few intervals, but the mean of each eighth of one is above each of the other, by half of their spread and more, or three of four intervals are above three times three of four of the other. It shows that these two runs differ, not that the next two would: repeat the runs, at least 4 for each group")
+		c.Notes = append(c.Notes, "one run each: (these runs do not overlap) means that the level of a run varies too much for a test, or a run has too few intervals, but every eighth of one run has a higher mean than every eighth of the other, by at least half of their spread, or three quarters of its intervals are above three times three quarters of the other's. It shows that these two runs differ, but not that another pair would: repeat the runs, at least 4 for each group")
 	}
 	if verdicts[RunsStall] {
 		c.Notes = append(c.Notes, "one of these runs has stalls that the other lacks. They are too few to know whether they recur: repeat the runs, at least 4 for each group")
 	}
 	if verdicts[TooShort] {
-		c.Notes = append(c.Notes, "too short to tell: the intervals of a run depend so much on each other, for instance in slow waves, or may do so under their noise, that there are too few for a test. Repeat the runs, at least 4 for each group, or make them longer")
+		c.Notes = append(c.Notes, "too short to tell: the intervals of a run depend too strongly on each other for a test, for example in slow waves, or noise may hide such waves. Repeat the runs, at least 4 for each group, or make them longer")
 	}
 	if verdicts[Single] {
 		c.Notes = append(c.Notes, "one run says nothing about spread: where a group has one run, the difference may be noise. Repeat the runs, at least 4 for each group")

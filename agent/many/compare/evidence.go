@@ -75,7 +75,7 @@ func (l *Line) evidence(i int, factor float64) evidence {
 	case l.Samples[0].N != 1 || l.Samples[i].N != 1:
 		return evidence{verdict: Single, reason: "one run, may be noise"}
 	}
-	e := compareWithin(l.within[0].Scaled(factor), l.within[i])
+	e := compareWithin(l.intervals[0].Scaled(factor), l.intervals[i])
 	// The printed values are those of the whole runs. Intervals that differ in the other direction
 	// do not prove them.
 	isLower := l.values[i][0] < l.values[0][0]*factor
@@ -127,7 +127,7 @@ func compareWithin(before, after review.IntervalValues) evidence {
 	case len(before.Values) == 0 || len(after.Values) == 0:
 		return evidence{verdict: Single, reason: "one run, may be noise"}
 	default:
-		e.tooShort(before, after, "the intervals are too few for how much they depend on each other")
+		e.tooShort(before, after, "there are too few intervals for their dependence on each other")
 		return e
 	}
 	switch {
@@ -136,7 +136,7 @@ func compareWithin(before, after review.IntervalValues) evidence {
 	case e.low >= 1-alikeWithin && e.high <= 1+alikeWithin && e.high > 0:
 		e.verdict = RunsAlike
 	case isShown && min(e.sides.Lower, e.sides.Higher) > alphaWithin:
-		e.tooShort(before, after, "slow waves that noise hides in so few intervals may make up the difference")
+		e.tooShort(before, after, "slow waves, hidden by noise in so few intervals, may cause the difference")
 	}
 	return e
 }

@@ -146,7 +146,7 @@ func TestWavesHiddenByNoise(t *testing.T) {
 		if sample.Verdict != want || sample.P.Known != (want == RunsDiffer) || (limit.Result == Broken) != (want == RunsDiffer) {
 			t.Errorf("%d s: %s, %+v", n, sample.difference(), limit)
 		}
-		if want == TooShort && !strings.Contains(limit.Reason, "slow waves that noise hides") {
+		if want == TooShort && !strings.Contains(limit.Reason, "slow waves, hidden by noise") {
 			t.Error(limit.Reason)
 		}
 	}

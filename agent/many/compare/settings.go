@@ -38,9 +38,9 @@ func (c *Comparison) compareSettings(groups []Group) {
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		values, within := groupValues(groups, func(r *review.Row) string { return r.ServerSettings[name] })
+		values, varies := groupValues(groups, func(r *review.Row) string { return r.ServerSettings[name] })
 		switch {
-		case within:
+		case varies:
 			if !slices.ContainsFunc(groups, func(g Group) bool {
 				return slices.ContainsFunc(g.Runs, func(r review.Row) bool { return r.ServerSettings[name] == "" })
 			}) {

@@ -119,7 +119,7 @@ func (r *Reader) list() error {
 		if err != nil {
 			continue
 		}
-		if had := r.runs[id]; had == nil || had.size != info.Size() || !had.at.Equal(info.ModTime()) {
+		if known := r.runs[id]; known == nil || known.size != info.Size() || !known.at.Equal(info.ModTime()) {
 			meta, err := rundir.At(r.dataDir, id).Load()
 			if err != nil {
 				continue

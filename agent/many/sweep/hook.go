@@ -34,13 +34,13 @@ func CheckHook(command string, sets []Set) error {
 // bare counts the occurrences of a token in unquoted words, where a quoted value can replace it.
 func bare(file *syntax.File, token string) int {
 	n := 0
-	var within []bool // for each enclosing node: whether it rules out such a place
+	var excluded []bool // for each enclosing node: whether it rules out such a place
 	syntax.Walk(file, func(node syntax.Node) bool {
 		if node == nil {
-			within = within[:len(within)-1]
+			excluded = excluded[:len(excluded)-1]
 			return true
 		}
-		inner := len(within) > 0 && within[len(within)-1]
+		inner := len(excluded) > 0 && excluded[len(excluded)-1]
 		switch x := node.(type) {
 		case *syntax.DblQuoted, *syntax.SglQuoted, *syntax.ArithmExp, *syntax.ArithmCmd, *syntax.ParamExp:
 			inner = true
@@ -55,7 +55,7 @@ func bare(file *syntax.File, token string) int {
 				}
 			}
 		}
-		within = append(within, inner)
+		excluded = append(excluded, inner)
 		return true
 	})
 	return n

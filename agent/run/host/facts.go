@@ -107,8 +107,8 @@ func receiveQueues(net string) map[string]string {
 	if err != nil {
 		return nil
 	}
-	for _, one := range interfaces {
-		name := one.Name()
+	for _, entry := range interfaces {
+		name := entry.Name()
 		queues, err := filepath.Glob(filepath.Join(net, name, "queues", "rx-*"))
 		if err != nil || len(queues) == 0 || notLinks.MatchString(name) {
 			continue
@@ -138,8 +138,8 @@ func diskFacts(folder string) string {
 		facts = append(facts, "rotational")
 	}
 	if scheduler := text(folder + "/queue/scheduler"); scheduler != "" {
-		if one := chosen(scheduler); one != "" {
-			scheduler = one
+		if word := chosen(scheduler); word != "" {
+			scheduler = word
 		}
 		facts = append(facts, "scheduler "+scheduler)
 	}

@@ -125,11 +125,11 @@ func (p *Programs) readPrograms(tool int, ports []int, now time.Time, out *engin
 func (p *Programs) sort(tool int, ports []int, read map[int]process) {
 	var servers []int
 	p.toolPIDs = nil
-	for pid, one := range read {
+	for pid, proc := range read {
 		switch {
-		case one.session == tool || isBelow(read, pid, tool):
+		case proc.session == tool || isBelow(read, pid, tool):
 			p.toolPIDs = append(p.toolPIDs, pid)
-		case slices.Contains(serverPrograms, one.name):
+		case slices.Contains(serverPrograms, proc.name):
 			servers = append(servers, pid)
 		}
 	}
@@ -168,27 +168,27 @@ func (p *Programs) add(tool int, read map[int]process, seconds float64) {
 		if !known || was.started != now.started {
 			was = process{}
 		}
-		one := max(0, now.own-was.own)
+		spent := max(0, now.own-was.own)
 		if pid != 1 { // it waits for all orphans
-			one += max(0, now.children-was.children-ended[pid])
+			spent += max(0, now.children-was.children-ended[pid])
 		}
 		switch {
 		case now.session == tool || isBelow(read, pid, tool):
-			p.tool += one
+			p.tool += spent
 		case slices.Contains(p.serverPIDs, pid):
-			p.servers += one
+			p.servers += spent
 		case now.parent == kernelThreads || pid == kernelThreads || now.name == self:
 		default:
-			used[now.name] += one
+			used[now.name] += spent
 		}
 	}
-	for name, one := range used {
+	for name, spent := range used {
 		switch _, named := p.others[name]; {
 		case named:
-			p.others[name] += one
+			p.others[name] += spent
 		default:
-			p.others[OtherPrograms] += one
-			if one >= namedCores*seconds && len(p.others) <= mostPrograms {
+			p.others[OtherPrograms] += spent
+			if spent >= namedCores*seconds && len(p.others) <= mostPrograms {
 				p.others[name] = 0 // counts from now on
 			}
 		}
@@ -204,11 +204,11 @@ func isBelow(all map[int]process, pid, ancestor int) bool {
 		if pid == ancestor {
 			return true
 		}
-		one, ok := all[pid]
+		proc, ok := all[pid]
 		if !ok {
 			return false
 		}
-		pid = one.parent
+		pid = proc.parent
 	}
 	return false
 }
@@ -232,8 +232,8 @@ func (p *Programs) readAll() map[int]process {
 		if err != nil {
 			continue // it has ended
 		}
-		if one, ok := parseProcess(text); ok {
-			all[pid] = one
+		if proc, ok := parseProcess(text); ok {
+			all[pid] = proc
 		}
 	}
 	if len(all) == 0 {
@@ -294,8 +294,8 @@ var (
 const Program = "program"
 
 func used(rank int, id, title string, m *measure.Metric) *measure.Measure {
-	one := counted(rank, id, title, measure.RateOf(m))
-	one.Unit = measure.Seconds
-	one.Note, one.NoChart = "between the first and the last reading of all processes while the tool ran", true
-	return one
+	declared := counted(rank, id, title, measure.RateOf(m))
+	declared.Unit = measure.Seconds
+	declared.Note, declared.NoChart = "between the first and the last reading of all processes while the tool ran", true
+	return declared
 }

@@ -52,11 +52,11 @@ func (t *threads) read(f *files, root string, pids []int) bool {
 	first, denser := t.known == nil, stride < t.stride
 	read := make(map[int]schedule, min(len(all), mostThreads))
 	sampled, ran := false, false
-	for tid, one := range all {
+	for tid, thread := range all {
 		if spread(tid)%stride != 0 {
 			continue
 		}
-		text, err := f.read(root + "/" + one.pid + "/task/" + one.tid + "/schedstat")
+		text, err := f.read(root + "/" + thread.pid + "/task/" + thread.tid + "/schedstat")
 		if err != nil {
 			continue
 		}

@@ -55,9 +55,9 @@ func (im *Import) journal(ctx context.Context) (path string, p *Part, err error)
 		if err != nil {
 			return "", nil, err
 		}
-		var one rundir.Meta
-		one.Conclude(parts[0].Feed.Output())
-		p.members = append(p.members, rundir.Member{Log: abs, Outcome: one.Outcome, Reason: one.Reason})
+		var meta rundir.Meta
+		meta.Conclude(parts[0].Feed.Output())
+		p.members = append(p.members, rundir.Member{Log: abs, Outcome: meta.Outcome, Reason: meta.Reason})
 		if began := parts[0].Began; !began.IsZero() && (p.Began.IsZero() || began.Before(p.Began)) {
 			p.Began = began
 		}

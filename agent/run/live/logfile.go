@@ -501,7 +501,7 @@ func (f *logFile) skipTo(ctx context.Context, offset int64) error {
 
 // endLine forwards an incomplete last line.
 func (f *logFile) endLine(ctx context.Context) error {
-	f.takeRest()
+	f.forwardRest()
 	return f.retry(ctx, f.copy.endLine)
 }
 
@@ -544,8 +544,8 @@ func (f *logFile) rebase(ctx context.Context, r *follow.Reader, offset int64, ga
 	return f.plan(ctx, info.Size())
 }
 
-// takeRest forwards the copied part of an incomplete last line.
-func (f *logFile) takeRest() {
+// forwardRest forwards the copied part of an incomplete last line.
+func (f *logFile) forwardRest() {
 	begin := max(f.passed, f.copy.start)
 	if n := f.copy.end - begin; n <= 0 || n > follow.DefaultMaxLine { // the beginning of an overlong line was forwarded
 		return

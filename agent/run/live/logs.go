@@ -386,8 +386,8 @@ func (r *logRun) shortHead(p *passage, before []passage) []byte {
 	return nil
 }
 
-// heldBy returns where to resume in a file that contains the run's last passage.
-func (r *logRun) heldBy(file *os.File) (position int64, ok bool) {
+// resumePosition returns where to resume in a file that contains the run's last passage.
+func (r *logRun) resumePosition(file *os.File) (position int64, ok bool) {
 	info, err := file.Stat()
 	if err != nil {
 		return 0, false
@@ -422,7 +422,7 @@ func (w *Watcher) locate(ctx context.Context, f *logFile) (err error) {
 			return nil
 		}
 		for _, r := range runs {
-			if at, ok := r.heldBy(file); ok {
+			if at, ok := r.resumePosition(file); ok {
 				known, f.position = r, at
 				break
 			}
@@ -556,7 +556,7 @@ func (w *Watcher) locateRotated(r *logRun) (file *os.File, position int64) {
 		now, err := rundir.Identify(other)
 		at, ok := int64(0), false
 		if err == nil && !w.logs.reads(inode{now.Device, now.Inode}, nil) {
-			at, ok = r.heldBy(other)
+			at, ok = r.resumePosition(other)
 		}
 		same := now.SameFile(r.meta.Log)
 		if !ok || file != nil && !same {
@@ -605,18 +605,18 @@ func (w *Watcher) followMoved(ctx context.Context, followers *sync.WaitGroup) {
 	}
 	w.logs.mu.Unlock()
 	for path := range open {
-		var goesOn *logRun
+		var unfinished *logRun
 		for _, r := range w.runsOf(path, nil) {
 			if r.meta.Log.Path == path && !r.live && !r.meta.Ended() {
-				goesOn = r
+				unfinished = r
 				break
 			}
 		}
-		if goesOn == nil {
+		if unfinished == nil {
 			continue
 		}
-		f := w.newLogFile(path, goesOn.spec())
-		if f.tool = w.tool(&goesOn.meta); f.tool == nil {
+		f := w.newLogFile(path, unfinished.spec())
+		if f.tool = w.tool(&unfinished.meta); f.tool == nil {
 			continue
 		}
 		if err := w.locate(ctx, f); err != nil && !errors.Is(err, fs.ErrNotExist) {

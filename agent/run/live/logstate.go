@@ -129,7 +129,7 @@ func decide(o *observation) (m move) {
 		return move{to: copied, state: superseded}
 	case between != nil:
 		return move{to: between, state: superseded, gap: gap}
-	case named == nil || named.relation == within || named.size == 0:
+	case named == nil || named.relation == prefix || named.size == 0:
 		return move{}
 	case named.relation == cut || named.relation == edited:
 		gap = cmp.Or(gap, gapEdited)
@@ -246,7 +246,7 @@ func (f *logFile) compare(ctx context.Context, read *passage, c *candidate) bool
 	}
 	for i := len(f.earlier) - 1; i >= 0 && c.relation == differs; i-- {
 		r, at := f.earlier[i].relate(c.file, c.size, reports)
-		if (r == continues || r == within) && reports(at) {
+		if (r == continues || r == prefix) && reports(at) {
 			c.relation, c.at, c.tail = r, at, f.earlier[i].tail
 			if !c.named {
 				return false

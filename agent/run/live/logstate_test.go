@@ -14,7 +14,7 @@ import (
 func TestDecide(t *testing.T) {
 	before, wrote, later := time.Unix(1, 0), time.Unix(2, 0), time.Unix(3, 0)
 	fresh := candidate{named: true, relation: differs, size: 10, changed: later}
-	empty := candidate{named: true, relation: within, changed: later}
+	empty := candidate{named: true, relation: prefix, changed: later}
 	same := candidate{named: true, relation: continues, at: 50, size: 50, changed: later}
 	grown := candidate{named: true, relation: continues, at: 50, size: 60, changed: later}
 	copied := candidate{relation: continues, at: 50, size: 60, changed: wrote}
@@ -83,7 +83,7 @@ func TestRelation(t *testing.T) {
 		"only kept": {head: read[:rundir.HeadSize], tail: read[9000:], from: 10_000, end: 10_000},
 	} {
 		for file, want := range map[string]relation{
-			text[:10_000]: continues, text: continues, text[:5000]: within, text[:10]: within, "": within,
+			text[:10_000]: continues, text: continues, text[:5000]: prefix, text[:10]: prefix, "": prefix,
 			"b" + text[1:]: differs, text[:9999] + "x" + text[10_000:]: edited, text[:5000] + "x": cut, "a lone": differs,
 		} {
 			got, _ := p.relate(strings.NewReader(file), int64(len(file)), func(n int64) bool { return n >= 1000 })

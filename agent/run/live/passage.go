@@ -27,9 +27,9 @@ const (
 	differs relation = iota
 	// continues: the file has the whole passage.
 	continues
-	// within: the file is a beginning of the passage. Either it is being restored or a new file
+	// prefix: the file is a beginning of the passage. Either it is being restored or a new file
 	// begins with the same lines; the following bytes decide.
-	within
+	prefix
 	// cut: the file shares a beginning that has reports, and is shorter than the passage.
 	cut
 	// edited: the file shares a beginning that has reports, but is not shorter.
@@ -50,7 +50,7 @@ func (p *passage) relate(file io.ReaderAt, size int64, reports func(n int64) boo
 	case n == p.end:
 		return continues, n
 	default:
-		return within, n
+		return prefix, n
 	}
 	same := p.common(file, size)
 	switch {

@@ -143,9 +143,9 @@ func (m *Meta) Hosts() []Host {
 	for _, p := range m.Servers.Proxies {
 		add(p.Nodename, ProxyHost)
 	}
-	for _, one := range m.Servers.Machines {
-		for _, role := range one.Roles {
-			add(one.Nodename, role)
+	for _, machine := range m.Servers.Machines {
+		for _, role := range machine.Roles {
+			add(machine.Nodename, role)
 		}
 	}
 	slices.SortFunc(hosts[first:], func(a, b Host) int {

@@ -168,8 +168,8 @@ func (t *Topology) match(ctx context.Context, m *rundir.Meta, here Machine) sele
 	local := m.Place == tool.PlaceHere && (m.Generator == "" || here.Hostname == "" || m.Generator == here.Hostname)
 	places := t.places()
 	names := resolver{machine: here}
-	for one := range strings.SplitSeq(m.Target, ",") {
-		e, ok := parse(one)
+	for address := range strings.SplitSeq(m.Target, ",") {
+		e, ok := parse(address)
 		if !ok {
 			continue
 		}

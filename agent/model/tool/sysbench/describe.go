@@ -187,8 +187,8 @@ func (o *options) insert(d *tool.Description, age generation, command int) {
 	case o.Has("report_interval"):
 	case age == unknownAge:
 		d.Notes = append(d.Notes, "--report-interval was not added: sysbench 0.4.12 may not know it and would refuse to run; give it if yours does")
-	case len(o.unread) > 0:
-		d.Notes = append(d.Notes, "--report-interval was not added: it may be in "+o.unread[0]+", which could not be read")
+	case len(o.unreadFiles) > 0:
+		d.Notes = append(d.Notes, "--report-interval was not added: it may be in "+o.unreadFiles[0]+", which could not be read")
 	default:
 		d.Insert = []tool.Insertion{{At: command, Args: []string{"--report-interval=1"}}}
 	}

@@ -14,8 +14,8 @@ type options struct {
 	*option.Set
 	// words are the arguments that are not options, by index.
 	words []int
-	// unread are the configuration files that could not be read.
-	unread []string
+	// unreadFiles are the configuration files that could not be read.
+	unreadFiles []string
 }
 
 // canonical returns a name in the form that options uses.
@@ -60,7 +60,7 @@ func parseOptions(in tool.Invocation) *options {
 func (o *options) readFile(in tool.Invocation, file string) {
 	data, err := in.Read(file)
 	if err != nil {
-		o.unread = append(o.unread, file)
+		o.unreadFiles = append(o.unreadFiles, file)
 		return
 	}
 	for line := range strings.Lines(string(data)) {
