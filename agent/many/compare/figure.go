@@ -10,9 +10,23 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/review"
 )
 
-// KneeShare is the share of the best throughput at the knee: the smallest value of a parameter
-// beyond which more brings little.
+// KneeShare is the share of the best value at the knee.
 const KneeShare = 0.95
+
+// BestAndKnee returns the places of the largest of n values over a rising parameter, the first one of
+// equal ones, and of the knee: the first value from which on more of the parameter brings little. There
+// must be a value.
+func BestAndKnee(n int, value func(i int) float64) (best, knee int) {
+	for i := range n {
+		if value(i) > value(best) {
+			best = i
+		}
+	}
+	for value(knee) < KneeShare*value(best) {
+		knee++
+	}
+	return best, knee
+}
 
 // FigurePoint summarises the runs with one value of a parameter.
 type FigurePoint struct {

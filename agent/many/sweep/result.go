@@ -220,26 +220,21 @@ func advice(measured []Combination, average compare.Average) Advice {
 		tps, _ := measured[i].tps()
 		points[i] = Point{threadsOf(&measured[i]), tps.Average(average)}
 	}
-	a := Advice{Best: most(points)}
-	best := &measured[slices.Index(points, a.Best)]
+	top, knee := compare.BestAndKnee(len(points), func(i int) float64 { return points[i].Throughput })
+	a := Advice{Best: points[top]}
+	best := &measured[top]
 	a.add("best: %s, %.2f tps%s", threadsText(a.Best.Threads), a.Best.Throughput, best.headline())
 	a.addNoise(measured, best)
-	for i, p := range points {
-		if p.Throughput < compare.KneeShare*a.Best.Throughput {
-			continue
-		}
-		a.Knee = &points[i]
-		switch {
-		case p == a.Best && a.Best == points[len(points)-1]:
-			a.Knee = nil
-			a.add("no knee: throughput still grows at the largest number of threads measured")
-		case p == a.Best:
+	if p := points[knee]; knee == len(points)-1 {
+		a.add("no knee: throughput still grows at the largest number of threads measured")
+	} else {
+		a.Knee = &points[knee]
+		if knee == top {
 			a.add("knee: %s: every smaller number measured has less than %.0f %% of the best throughput, and larger ones bring no more", threadsText(p.Threads), compare.KneeShare*100)
-		default:
+		} else {
 			a.add("knee: %s: %.1f %% of the best throughput with %.0f %% of its threads%s", threadsText(p.Threads),
-				p.Throughput/a.Best.Throughput*100, p.Threads/a.Best.Threads*100, measured[i].headline())
+				p.Throughput/a.Best.Throughput*100, p.Threads/a.Best.Threads*100, measured[knee].headline())
 		}
-		break
 	}
 	a.addLaw(points)
 	return a

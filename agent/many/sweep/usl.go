@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 )
 
 // Point is the throughput at a number of threads.
@@ -151,17 +150,4 @@ func logarithmic(low, high float64) []float64 {
 		values = append(values, v)
 	}
 	return values
-}
-
-// most returns the point with the highest throughput.
-func most(points []Point) Point {
-	return slices.MaxFunc(points, func(a, b Point) int {
-		switch {
-		case a.Throughput < b.Throughput:
-			return -1
-		case a.Throughput > b.Throughput:
-			return 1
-		}
-		return int(b.Threads - a.Threads) // of equal ones the one with fewer threads
-	})
 }

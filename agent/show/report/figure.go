@@ -95,12 +95,8 @@ func (p *Plot) mark(i int, m *review.Measure, numbers bool) {
 	if len(l.Points) < 2 {
 		return
 	}
-	best := l.Points[0]
-	for _, q := range l.Points {
-		if q.Y > best.Y {
-			best = q
-		}
-	}
+	top, bend := compare.BestAndKnee(len(l.Points), func(i int) float64 { return l.Points[i].Y })
+	best, knee := l.Points[top], l.Points[bend]
 	name := ""
 	if l.Name != "" {
 		name = l.Name + ": "
@@ -110,16 +106,8 @@ func (p *Plot) mark(i int, m *review.Measure, numbers bool) {
 		return p.X.Title + " " + p.X.Ticks[j].Text
 	}
 	p.Marks = append(p.Marks, PlotMark{best.X, best.Y, fmt.Sprintf("%sbest, %s %s at %s", name, table.Digits.Format(best.Y), m.Name, at(best)), i})
-	if !numbers {
-		return
-	}
-	for _, q := range l.Points {
-		if q.Y >= compare.KneeShare*best.Y {
-			if q.X < best.X {
-				p.Marks = append(p.Marks, PlotMark{q.X, q.Y, fmt.Sprintf("%sknee, %.1f %% of the best at %s", name, 100*q.Y/best.Y, at(q)), i})
-			}
-			return
-		}
+	if numbers && bend < top {
+		p.Marks = append(p.Marks, PlotMark{knee.X, knee.Y, fmt.Sprintf("%sknee, %.1f %% of the best at %s", name, 100*knee.Y/best.Y, at(knee)), i})
 	}
 }
 
