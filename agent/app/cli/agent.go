@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/common/version"
 	"github.com/spf13/cobra"
 
+	"github.com/benchwatch/benchwatch/agent/app/config"
 	"github.com/benchwatch/benchwatch/agent/app/observer"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
@@ -41,10 +42,10 @@ func runAgent(s Streams, o *observing) error {
 		return err
 	}
 	claim, err := rundir.ClaimAgent(c.DataDir, rundir.AgentInfo{PID: os.Getpid(), Address: ls[0].Addr().String(), URL: o.pageURL(ls[0])})
-	switch {
-	case errors.Is(err, rundir.ErrAgentRuns):
+	if errors.Is(err, rundir.ErrAgentRuns) {
 		return withHint(err, "stop the other agent, or choose another folder with --data-dir")
-	case err != nil:
+	}
+	if err != nil {
 		return withHint(err, hintDataDir)
 	}
 	defer claim.Close()
@@ -66,11 +67,7 @@ func runAgent(s Streams, o *observing) error {
 	failed := make(chan error, 2)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	parts.Go(func() {
-		for _, err := range c.UnreadableFiles() {
-			log.Error("a file of the configuration can't be read", "err", err)
-		}
-	})
+	parts.Go(func() { logUnreadable(c, log) })
 	parts.Go(func() { failed <- b.Run(ctx) })
 	parts.Go(func() { failed <- o.serve(ctx, b, ls, log) })
 	for {
@@ -85,6 +82,12 @@ func runAgent(s Streams, o *observing) error {
 		case <-reload:
 			reloadConfig(o, b, log)
 		}
+	}
+}
+
+func logUnreadable(c *config.Config, log *slog.Logger) {
+	for _, err := range c.UnreadableFiles() {
+		log.Error("a file of the configuration can't be read", "err", err)
 	}
 }
 

@@ -65,29 +65,37 @@ func newExport() *cobra.Command {
 	})
 }
 
-func (r *exportCommand) run() error {
+// prepare reads the configuration and checks the options. It returns the receiver of --remote-write.
+func (r *exportCommand) prepare() (writer *remote.API, err error) {
 	if err := r.loadToRead(r.streams); err != nil {
-		return err
+		return nil, err
 	}
 	if err := r.logOptions.check(r.tools, r.config); err != nil {
-		return err
+		return nil, err
 	}
-	writer, err := r.writer()
-	if err != nil {
-		return err
+	if writer, err = r.writer(); err != nil {
+		return nil, err
 	}
 	if r.servers && r.format != "csv" {
-		return &exitError{Status: exitUsage, Err: errors.New("--servers is for --format=csv: the other formats hold both"), Hint: "leave it out"}
+		return nil, &exitError{Status: exitUsage, Err: errors.New("--servers is for --format=csv: the other formats hold both"), Hint: "leave it out"}
 	}
 	if r.format == blocks {
 		if info, err := os.Stat(r.output.file); err != nil || !info.IsDir() {
-			return &exitError{Status: exitUsage, Err: errors.New("--format=blocks needs a folder"), Hint: "name Prometheus' data directory, or an empty folder, with --output"}
+			return nil, &exitError{Status: exitUsage, Err: errors.New("--format=blocks needs a folder"), Hint: "name Prometheus' data directory, or an empty folder, with --output"}
 		}
 	} else if err := r.output.check(); err != nil {
-		return err
+		return nil, err
 	}
 	logs := slices.DeleteFunc(slices.Clone(r.names), func(name string) bool { return !isLog(name) })
-	if err := r.checkStarts(len(logs)); err != nil && len(logs) > 0 {
+	if len(logs) > 0 {
+		err = r.checkStarts(len(logs))
+	}
+	return writer, err
+}
+
+func (r *exportCommand) run() error {
+	writer, err := r.prepare()
+	if err != nil {
 		return err
 	}
 	temp, remove, err := temporaryFolder("export")

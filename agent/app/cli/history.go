@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"strings"
 	"time"
 
 	"github.com/prometheus/common/version"
@@ -77,24 +76,11 @@ func (r *historyCommand) run(s Streams) error {
 	if err != nil {
 		return err
 	}
-	var rows []review.Row
-	places := map[string]rundir.Directory{}
-	for _, dir := range dirs {
-		row, err := r.row(dir, c.Scope() != measure.Run)
-		switch {
-		case errors.Is(err, fs.ErrPermission):
-			s.notice("run %s: its output belongs to another user", dir.ID())
-		case err != nil:
-			s.notice("run %s: %v", dir.ID(), err)
-		default:
-			rows = append(rows, row)
-			places[row.ID] = dir
-		}
-	}
+	rows, places := r.rows(s, dirs, c.Scope() != measure.Run)
 	if len(rows) == 0 {
 		return withHint(errors.New("no run matches"), "benchwatch runs lists them; only those that succeeded count")
 	}
-	by := history.KindOf(strings.FieldsFunc(r.by, func(c rune) bool { return c == ',' || c == ' ' }))
+	by := history.KindOf(list(r.by))
 	found, err := history.NewTrend(rows, history.TrendOptions{Measure: r.measure, By: by, Settings: func(id string) map[string]string { return history.SettingsIn(places[id]) }})
 	if err != nil {
 		return err
@@ -119,6 +105,24 @@ func (r *historyCommand) run(s Streams) error {
 			return p.Text(w, r.screen(s))
 		}
 	})
+}
+
+// rows reads runs, and returns their directories by id. It leaves out runs that can't be read.
+func (r *historyCommand) rows(s Streams, dirs []rundir.Directory, observed bool) (rows []review.Row, places map[string]rundir.Directory) {
+	places = map[string]rundir.Directory{}
+	for _, dir := range dirs {
+		row, err := r.row(dir, observed)
+		switch {
+		case errors.Is(err, fs.ErrPermission):
+			s.notice("run %s: its output belongs to another user", dir.ID())
+		case err != nil:
+			s.notice("run %s: %v", dir.ID(), err)
+		default:
+			rows = append(rows, row)
+			places[row.ID] = dir
+		}
+	}
+	return rows, places
 }
 
 // row reads a run, what was observed of servers and machines only if it is needed.

@@ -152,24 +152,14 @@ func newRunsImport() *cobra.Command {
 }
 
 func (r *importCommand) run(s Streams) error {
-	if err := r.load(); err != nil {
+	if err := r.prepare(); err != nil {
 		return err
-	}
-	if err := r.check(r.tools, r.config); err != nil {
-		return err
-	}
-	if r.fromPath != "" {
-		var err error
-		if r.pattern, err = ingest.ParsePathLabels(r.fromPath); err != nil {
-			return &exitError{Status: exitUsage, Err: fmt.Errorf("--label-from %w", err), Hint: "--label-from='{engine}/threads-{threads}.log'"}
-		}
 	}
 	logs, folders, failed := r.search()
 	if len(failed) > 0 && len(r.began) > 0 { // which start would be whose?
 		return failed[0]
 	}
-	var err error
-	logs, err = ingest.Pair(context.Background(), logs)
+	logs, err := ingest.Pair(context.Background(), logs)
 	if err != nil {
 		return err
 	}
@@ -193,38 +183,8 @@ func (r *importCommand) run(s Streams) error {
 	s = Streams{In: s.In, Out: progress.Above(s.Out), Err: progress.Above(s.Err)}
 	for i, log := range logs {
 		progress.Count("import", i, len(logs), "logs")
-		var path map[string]string
-		if r.pattern != nil {
-			path, _ = r.pattern.Match(log.Path)
-		}
-		var used []imports.MachineLog
-		monitors, server := beside.of(s, log.Path)
-		made, err := r.importLog(r.dataDir, earlier, log, r.startOf(i), path, server.AsServers(), r.completion(s, monitors, &used, &server))
-		for i := range made {
-			one := newImported(log.Path, &made[i])
-			if len(made) == 1 {
-				one.Latencies = log.Latencies
-				for _, m := range used {
-					one.MonitorLogs = append(one.MonitorLogs, m.Path)
-				}
-				if server != nil {
-					one.Dumps = server.Paths
-				}
-				beside.use(one.MonitorLogs, one.Dumps)
-				if made[i].Existing { // they were recorded when it was imported
-					for _, m := range monitors {
-						beside.use([]string{m.Path})
-					}
-				}
-			}
-			all = append(all, one)
-			line := importLine(&made[i], &one, used)
-			if made[i].Existing {
-				s.notice("%s", line)
-			} else if r.format == text {
-				fmt.Fprintln(s.Out, line)
-			}
-		}
+		made, err := r.importRuns(s, earlier, log, r.startOf(i), beside)
+		all = append(all, made...)
 		switch folder := folderOf(folders, log.Path); {
 		case errors.Is(err, ingest.ErrNoRuns) && folder != nil:
 			folder.Left[ingest.WithoutRun]++
@@ -233,14 +193,8 @@ func (r *importCommand) run(s Streams) error {
 		}
 	}
 	for _, f := range folders {
-		f.Left[ingest.NotBeside] = beside.unused(f.Beside)
-		for _, reason := range ingest.Reasons {
-			if n := f.Left[reason]; n > 0 {
-				s.notice("%s: left out %s %s", f.path, table.Plural(n, "file"), reason)
-			}
-		}
-		if len(f.Logs) == f.Left[ingest.WithoutRun] {
-			failed = append(failed, fmt.Errorf("no log in %s", f.path))
+		if err := f.summarize(s, beside); err != nil {
+			failed = append(failed, err)
 		}
 	}
 	progress.Clear()
@@ -249,16 +203,76 @@ func (r *importCommand) run(s Streams) error {
 			return err
 		}
 	}
-	switch {
-	case len(failed) == 1:
-		return failed[0]
-	case len(failed) > 1:
-		for _, err := range failed {
-			s.notice("%v", err)
-		}
-		return &exitError{Status: 1}
+	return s.failures(failed)
+}
+
+// failures returns an only error. It prints several.
+func (s Streams) failures(all []error) error {
+	switch len(all) {
+	case 0:
+		return nil
+	case 1:
+		return all[0]
+	}
+	for _, err := range all {
+		s.notice("%v", err)
+	}
+	return &exitError{Status: 1}
+}
+
+// prepare reads the configuration and checks the options.
+func (r *importCommand) prepare() (err error) {
+	if err := r.load(); err != nil {
+		return err
+	}
+	if err := r.check(r.tools, r.config); err != nil {
+		return err
+	}
+	if r.fromPath == "" {
+		return nil
+	}
+	if r.pattern, err = ingest.ParsePathLabels(r.fromPath); err != nil {
+		return &exitError{Status: exitUsage, Err: fmt.Errorf("--label-from %w", err), Hint: "--label-from='{engine}/threads-{threads}.log'"}
 	}
 	return nil
+}
+
+// importRuns makes the runs of one log and prints them. With an error it returns those that were made.
+func (r *importCommand) importRuns(s Streams, earlier *ingest.Earlier, log ingest.Log, start time.Time, beside *besideLogs) ([]imported, error) {
+	var path map[string]string
+	if r.pattern != nil {
+		path, _ = r.pattern.Match(log.Path)
+	}
+	var used []imports.MachineLog
+	monitors, server := beside.of(s, log.Path)
+	made, err := r.importLog(r.dataDir, earlier, log, start, path, server.AsServers(), r.completion(s, monitors, &used, &server))
+	var all []imported
+	for i := range made {
+		one := newImported(log.Path, &made[i])
+		if len(made) == 1 {
+			one.Latencies = log.Latencies
+			for _, m := range used {
+				one.MonitorLogs = append(one.MonitorLogs, m.Path)
+			}
+			if server != nil {
+				one.Dumps = server.Paths
+			}
+			beside.use(one.MonitorLogs, one.Dumps)
+			if made[i].Existing { // they were recorded when it was imported
+				for _, m := range monitors {
+					beside.use([]string{m.Path})
+				}
+			}
+		}
+		all = append(all, one)
+		line := importLine(&made[i], &one, used)
+		if made[i].Existing {
+			s.notice("%s", line)
+		} else if r.format == text {
+			fmt.Fprintln(s.Out, line)
+		}
+	}
+	return all, err
 }
 
 // besideLogs are the files in the folders of logs that belong to them.
@@ -328,6 +342,20 @@ func (b *besideLogs) unused(files []string) int {
 type foundFolder struct {
 	path string
 	*ingest.Folder
+}
+
+// summarize prints how many files were left out, and fails if the folder has no log.
+func (f *foundFolder) summarize(s Streams, beside *besideLogs) error {
+	f.Left[ingest.NotBeside] = beside.unused(f.Beside)
+	for _, reason := range ingest.Reasons {
+		if n := f.Left[reason]; n > 0 {
+			s.notice("%s: left out %s %s", f.path, table.Plural(n, "file"), reason)
+		}
+	}
+	if len(f.Logs) == f.Left[ingest.WithoutRun] {
+		return fmt.Errorf("no log in %s", f.path)
+	}
+	return nil
 }
 
 // folderOf returns the folder in which a log was found; nil for one that an argument names.

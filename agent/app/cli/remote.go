@@ -72,27 +72,33 @@ func remoteFailure(s Streams, what string, err error) error {
 	return ownFailure(fmt.Errorf("%s: %s failed, nothing was started", what, table.Plural(len(all), "generator")), "")
 }
 
+// remoteUsage is a wrong use of --on.
+func remoteUsage(err error) error {
+	return &exitError{Status: exitUsage, Err: err, Hint: "see benchwatch run --help"}
+}
+
+// checkRemote checks the options that --on can't be combined with.
+func (r *runCommand) checkRemote() error {
+	for _, wrong := range []struct {
+		is   bool
+		text string
+	}{
+		{r.isPiped(), "--on starts the tool: it can't read its output from standard input"},
+		{r.generators != 0 || r.number != 0, "--on numbers the generators: leave out --generators and --generator"},
+		{len(r.abort.conditions) > 0, "--abort-when is for a run on this machine, not for --on"},
+		{r.sample, "--sample is for a tool on this machine: name the servers in a file for --config.file"},
+		{r.grouping.name != "" && r.id != "" && r.grouping.name != r.id, "--run-id and --group name the same run"},
+		{len(strings.Fields(r.ssh)) == 0, "--ssh is empty"},
+	} {
+		if wrong.is {
+			return remoteUsage(errors.New(wrong.text))
+		}
+	}
+	return nil
+}
+
 // runOn is `benchwatch run --on`: it starts a group and follows it to its end.
 func (r *runCommand) runOn() error {
-	hosts := r.machines()
-	usage := func(format string, args ...any) error {
-		return &exitError{Status: exitUsage, Err: fmt.Errorf(format, args...), Hint: "see benchwatch run --help"}
-	}
-	switch {
-	case r.isPiped():
-		return usage("--on starts the tool: it can't read its output from standard input")
-	case r.generators != 0 || r.number != 0:
-		return usage("--on numbers the generators: leave out --generators and --generator")
-	case len(r.abort.conditions) > 0:
-		return usage("--abort-when is for a run on this machine, not for --on")
-	case r.sample:
-		return usage("--sample is for a tool on this machine: name the servers in a file for --config.file")
-	case r.grouping.name != "" && r.id != "" && r.grouping.name != r.id:
-		return usage("--run-id and --group name the same run")
-	case len(strings.Fields(r.ssh)) == 0:
-		return usage("--ssh is empty")
-	}
-	r.log = r.logger(r.streams)
 	var err error
 	if r.config, err = r.load(); err != nil {
 		return ownFailure(err, "")
@@ -105,15 +111,9 @@ func (r *runCommand) runOn() error {
 	if err := r.chooseServers(&command, &meta); err != nil {
 		return err
 	}
-	remote := &generator.Remote{
-		DataDir: r.config.DataDir, Name: r.groupName(&meta), OnFailure: rundir.OnFailure(r.onFailure),
-		Connection: rundir.Connection{SSH: strings.Fields(r.ssh), Benchwatch: r.benchwatch, Hosts: hosts}, Notice: r.streams.notice,
-	}
-	if err := rundir.CheckGroup(remote.Name, len(hosts)); err != nil {
-		return usage("%w", err)
-	}
-	if _, err := rundir.At(r.config.DataDir, remote.Name).Load(); err == nil {
-		return ownFailure(fmt.Errorf("%w: %s", rundir.ErrExists, remote.Name), "choose another --group")
+	remote, err := r.newRemote(&meta)
+	if err != nil {
+		return err
 	}
 
 	ctx, stop := context.WithCancel(context.Background())
@@ -137,44 +137,71 @@ func (r *runCommand) runOn() error {
 	if err := remote.Prepare(starting, r.remoteArguments(), r.command); err != nil {
 		return remoteFailure(r.streams, "prepare", err)
 	}
-	one := meta
-	one.Group = &rundir.Group{Name: remote.Name, Generators: len(hosts), Generator: 1}
-	of := generator.Meta(&one, remote.Name)
-	of.Threads, of.RatePerSecond = r.together(len(hosts))
-	of.Title = generator.Title(meta.Title, len(hosts))
-	if r.title == "" && of.Threads != meta.Threads*len(hosts) {
-		command.Description.Threads = of.Threads
-		of.Title = generator.Title(command.Title(), len(hosts))
-	}
-	of.Group.OnFailure, of.Group.Members = remote.OnFailure, remote.Members()
-	at := remote.NextStart()
-	of.StartedAt, of.Group.StartAt = at, &at
+	of := r.groupMeta(remote, &command, meta)
 	if err := r.create(of); err != nil {
 		remote.Abandon()
 		return err
 	}
 	defer r.claim.Release()
-	if err := r.dir.SaveConnection(remote.Connection); err != nil {
-		r.streams.notice("%v; `benchwatch group attach` will not reach the generators", err)
-	}
-	if err := remote.Start(starting, at); err != nil {
+	if err := r.startRemote(starting, remote, of.StartedAt); err != nil {
 		remote.Abandon()
 		r.remove()
-		return remoteFailure(r.streams, "start", err)
-	}
-	if starting.Err() != nil {
-		remote.Abandon()
-		r.remove()
-		return ownFailure(errors.New("interrupted before the start"), "")
+		return err
 	}
 	started()
-	r.streams.notice("group %s: %s start at %s", remote.Name, table.Plural(len(hosts), "generator"), at.Local().Format("15:04:05.000"))
+	r.streams.notice("group %s: %s start at %s", remote.Name, table.Plural(len(remote.Connection.Hosts), "generator"), of.StartedAt.Local().Format("15:04:05.000"))
 	own, err := r.observe(ctx)
 	if err != nil {
 		r.streams.notice("%v", err) // the generators run: they are followed without a page
 		own = &observation{}
 	}
 	return r.followGroup(ctx, remote, own, signals)
+}
+
+// newRemote returns the generators of a group that does not exist yet.
+func (r *runCommand) newRemote(meta *rundir.Meta) (*generator.Remote, error) {
+	remote := &generator.Remote{
+		DataDir: r.config.DataDir, Name: r.groupName(meta), OnFailure: rundir.OnFailure(r.onFailure),
+		Connection: rundir.Connection{SSH: strings.Fields(r.ssh), Benchwatch: r.benchwatch, Hosts: r.machines()}, Notice: r.streams.notice,
+	}
+	if err := rundir.CheckGroup(remote.Name, len(remote.Connection.Hosts)); err != nil {
+		return nil, remoteUsage(err)
+	}
+	if _, err := rundir.At(r.config.DataDir, remote.Name).Load(); err == nil {
+		return nil, ownFailure(fmt.Errorf("%w: %s", rundir.ErrExists, remote.Name), "choose another --group")
+	}
+	return remote, nil
+}
+
+// groupMeta returns the facts of the group from those of its first generator.
+func (r *runCommand) groupMeta(remote *generator.Remote, command *commandline.Command, first rundir.Meta) rundir.Meta {
+	n, title := len(remote.Connection.Hosts), first.Title
+	first.Group = &rundir.Group{Name: remote.Name, Generators: n, Generator: 1}
+	of := generator.Meta(&first, remote.Name)
+	of.Threads, of.RatePerSecond = r.together(n)
+	if r.title == "" && of.Threads != first.Threads*n {
+		command.Description.Threads = of.Threads
+		title = command.Title()
+	}
+	of.Title = generator.Title(title, n)
+	of.Group.OnFailure, of.Group.Members = remote.OnFailure, remote.Members()
+	at := remote.NextStart()
+	of.StartedAt, of.Group.StartAt = at, &at
+	return of
+}
+
+// startRemote starts the generators, unless ctx is done.
+func (r *runCommand) startRemote(ctx context.Context, remote *generator.Remote, at time.Time) error {
+	if err := r.dir.SaveConnection(remote.Connection); err != nil {
+		r.streams.notice("%v; `benchwatch group attach` will not reach the generators", err)
+	}
+	if err := remote.Start(ctx, at); err != nil {
+		return remoteFailure(r.streams, "start", err)
+	}
+	if ctx.Err() != nil {
+		return ownFailure(errors.New("interrupted before the start"), "")
+	}
+	return nil
 }
 
 // together returns the threads and the rate of all generators, each by its own command.
@@ -233,16 +260,13 @@ func (r *runCommand) followGroup(ctx context.Context, remote *generator.Remote, 
 	defer stop()
 	var parts sync.WaitGroup
 	finish := make(chan struct{})
-	parts.Go(func() {
-		if err := remote.Mirror(ctx); err != nil && ctx.Err() == nil {
+	report := func(err error) {
+		if err != nil && ctx.Err() == nil {
 			r.streams.notice("%v", err)
 		}
-	})
-	parts.Go(func() {
-		if err := launch.Mirror(ctx, r.dir, r.shown(), r.streams.Err, r.log, finish); err != nil && ctx.Err() == nil {
-			r.streams.notice("%v", err)
-		}
-	})
+	}
+	parts.Go(func() { report(remote.Mirror(ctx)) })
+	parts.Go(func() { report(launch.Mirror(ctx, r.dir, r.shown(), r.streams.Err, r.log, finish)) })
 	parts.Go(func() { r.showTime(finish) })
 	ended := make(chan error, 1)
 	parts.Go(func() { ended <- r.combine(ctx) })
@@ -271,7 +295,7 @@ func (r *runCommand) followGroup(ctx context.Context, remote *generator.Remote, 
 			return leave(left)
 		case sig := <-signals:
 			s, _ := sig.(syscall.Signal)
-			ending := s == syscall.SIGINT || s == syscall.SIGTERM || s == syscall.SIGHUP || s == syscall.SIGQUIT
+			ending := slices.Contains([]syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT}, s)
 			switch {
 			case ending && len(remote.Connection.Hosts) == 0: // it started none of them
 				return leave("the generators run on")

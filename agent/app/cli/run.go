@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -105,25 +106,13 @@ func ownFailure(err error, hint string) error {
 }
 
 func (r *runCommand) run() error {
-	if len(r.command) == 0 {
-		return &exitError{Status: exitUsage, Err: errors.New("no command given"), Hint: "benchwatch run -- sysbench … run"}
-	}
-	err := r.abort.check()
+	err := r.check()
 	if err != nil {
 		return err
 	}
-	if len(r.abort.conditions) > 0 && r.isPiped() {
-		return &exitError{Status: exitUsage, Err: errors.New("--abort-when can't end a tool whose output is piped"), Hint: "benchwatch run --abort-when 'lag>10s' -- sysbench … run"}
-	}
+	r.log = r.logger(r.streams)
 	if len(r.on) > 0 {
 		return r.runOn()
-	}
-	r.log = r.logger(r.streams)
-	if err := r.grouping.check(time.Now()); err != nil {
-		return err
-	}
-	if r.grouping.name != "" && r.id != "" {
-		return &exitError{Status: exitUsage, Err: errors.New("--run-id and --group: the group numbers its runs"), Hint: "leave out --run-id"}
 	}
 	if r.config, err = r.load(); err != nil {
 		return ownFailure(err, "")
@@ -142,20 +131,7 @@ func (r *runCommand) run() error {
 		return err
 	}
 	defer r.claim.Release()
-	if space, err := rundir.SpaceOf(r.config.DataDir); err == nil {
-		if note := space.Short(command.Description.Duration); note != "" {
-			r.streams.notice("note: %s", note)
-		}
-	}
-	for _, note := range command.Description.Notes {
-		r.streams.notice("note: %s", note)
-	}
-	if meta.Tool == "" {
-		r.streams.notice("note: no known benchmark tool in this command: its output is kept, but not parsed; name the tool with --tool")
-	}
-	if len(command.Added) > 0 {
-		r.streams.notice("added %s for live reports (--no-inject leaves the command unchanged)", strings.Join(command.Added, " "))
-	}
+	r.printNotes(&command, &meta)
 
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -190,40 +166,88 @@ func (r *runCommand) run() error {
 	return nil
 }
 
+// check checks the options that need no configuration.
+func (r *runCommand) check() error {
+	if len(r.command) == 0 {
+		return &exitError{Status: exitUsage, Err: errors.New("no command given"), Hint: "benchwatch run -- sysbench … run"}
+	}
+	if err := r.abort.check(); err != nil {
+		return err
+	}
+	switch {
+	case len(r.abort.conditions) > 0 && r.isPiped():
+		return &exitError{Status: exitUsage, Err: errors.New("--abort-when can't end a tool whose output is piped"), Hint: "benchwatch run --abort-when 'lag>10s' -- sysbench … run"}
+	case len(r.on) > 0:
+		return r.checkRemote()
+	}
+	if err := r.grouping.check(time.Now()); err != nil {
+		return err
+	}
+	if r.grouping.name != "" && r.id != "" {
+		return &exitError{Status: exitUsage, Err: errors.New("--run-id and --group: the group numbers its runs"), Hint: "leave out --run-id"}
+	}
+	return nil
+}
+
+// printNotes prints what the user should know before the tool starts.
+func (r *runCommand) printNotes(command *commandline.Command, meta *rundir.Meta) {
+	if space, err := rundir.SpaceOf(r.config.DataDir); err == nil {
+		if note := space.Short(command.Description.Duration); note != "" {
+			r.streams.notice("note: %s", note)
+		}
+	}
+	for _, note := range command.Description.Notes {
+		r.streams.notice("note: %s", note)
+	}
+	if meta.Tool == "" {
+		r.streams.notice("note: no known benchmark tool in this command: its output is kept, but not parsed; name the tool with --tool")
+	}
+	if len(command.Added) > 0 {
+		r.streams.notice("added %s for live reports (--no-inject leaves the command unchanged)", strings.Join(command.Added, " "))
+	}
+}
+
 func (r *runCommand) isPiped() bool { return len(r.command) == 1 && r.command[0] == "-" }
 
-// describe reads the command line and returns the facts of the run.
-func (r *runCommand) describe() (commandline.Command, rundir.Meta, error) {
-	var command commandline.Command
+// readCommand reads the command line or, from a pipe, finds the tool that writes it.
+func (r *runCommand) readCommand() (command commandline.Command, err error) {
 	tools := r.config.ToolSet()
 	if r.tool != "" && tools.ByName(r.tool) == nil {
-		return command, rundir.Meta{}, unknownTool(r.tool, tools)
+		return command, unknownTool(r.tool, tools)
 	}
-	if err := rundir.CheckLabels(r.labels); err != nil {
-		return command, rundir.Meta{}, ownFailure(err, "")
-	}
-	if r.id != "" {
-		if err := rundir.CheckID(r.id); err != nil {
-			return command, rundir.Meta{}, ownFailure(err, "choose another --run-id")
-		}
-	}
-	if !r.isPiped() {
-		env := commandline.OS()
-		env.NoInject = !r.inject
-		args := r.fill(r.command)
-		command = commandline.Read(args, tools, env)
-		if _, err := exec.LookPath(args[0]); err != nil && len(r.on) == 0 {
-			return command, rundir.Meta{}, cantStart(err)
-		}
-	}
-	began := time.Now().UTC().Truncate(time.Millisecond)
 	if r.isPiped() {
 		r.input = r.streams.In
 		if r.tool == "" {
 			if command.Tool, r.input = sniff(r.streams.In, tools); command.Tool == nil {
-				return command, rundir.Meta{}, ownFailure(errors.New("no benchmark tool's output recognised in standard input"), "name the tool that wrote it with --tool; known tools: "+tools.Names())
+				return command, ownFailure(errors.New("no benchmark tool's output recognised in standard input"), "name the tool that wrote it with --tool; known tools: "+tools.Names())
 			}
 		}
+		return command, nil
+	}
+	env := commandline.OS()
+	env.NoInject = !r.inject
+	args := r.fill(r.command)
+	command = commandline.Read(args, tools, env)
+	if _, err := exec.LookPath(args[0]); err != nil && len(r.on) == 0 {
+		return command, cantStart(err)
+	}
+	return command, nil
+}
+
+// describe reads the command line and returns the facts of the run.
+func (r *runCommand) describe() (commandline.Command, rundir.Meta, error) {
+	if err := rundir.CheckLabels(r.labels); err != nil {
+		return commandline.Command{}, rundir.Meta{}, ownFailure(err, "")
+	}
+	if r.id != "" {
+		if err := rundir.CheckID(r.id); err != nil {
+			return commandline.Command{}, rundir.Meta{}, ownFailure(err, "choose another --run-id")
+		}
+	}
+	began := time.Now().UTC().Truncate(time.Millisecond)
+	command, err := r.readCommand()
+	if err != nil {
+		return command, rundir.Meta{}, err
 	}
 	d := command.Description
 	host := ""
@@ -236,9 +260,8 @@ func (r *runCommand) describe() (commandline.Command, rundir.Meta, error) {
 		Place: command.Place, Selection: r.selection(),
 		DurationSeconds: d.Duration.Seconds(), RatePerSecond: d.Rate, ReportIntervalSeconds: d.ReportInterval.Seconds(),
 		Command: command.Redacted, Generator: host,
-		Clock: rundir.NewClock(clock.System), StartedAt: began,
+		Clock: rundir.NewClock(clock.System), StartedAt: began, LatencyPercentile: d.LatencyPercentile,
 	}
-	meta.LatencyPercentile = d.LatencyPercentile
 	if r.timeout > 0 {
 		meta.DrainTimeoutSeconds = series.Some(r.timeout.Seconds())
 	}
@@ -248,12 +271,7 @@ func (r *runCommand) describe() (commandline.Command, rundir.Meta, error) {
 	if len(command.Added) > 0 && meta.ReportIntervalSeconds == 0 {
 		meta.ReportIntervalSeconds = 1
 	}
-	if meta.Title == "" {
-		meta.Title = command.Title()
-	}
-	if meta.Title == "" {
-		meta.Title = meta.Tool
-	}
+	meta.Title = cmp.Or(meta.Title, command.Title(), meta.Tool)
 	for _, k := range slices.Sorted(maps.Keys(d.Labels)) {
 		if rundir.CheckLabel(k) == nil {
 			meta.Labels[k] = d.Labels[k]

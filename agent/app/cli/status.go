@@ -140,23 +140,11 @@ func (c *statusCommand) print(frames, hosts <-chan engine.Frame, out io.Writer) 
 		if c.once && printed > 0 {
 			continue // the machines are not printed yet
 		}
-		var b strings.Builder
-		if c.format == text && printed%linesPerHeader == 0 {
-			writeHeader(&b, nameWidth(frame))
+		lines, err := c.lines(before, frame, printed%linesPerHeader == 0)
+		if err != nil {
+			return err
 		}
-		for i := range frame.Samples {
-			line := newStatusLine(find(before, frame.Samples[i].Target.Name), &frame.Samples[i])
-			if c.format == jsonFormat {
-				data, err := json.Marshal(line)
-				if err != nil {
-					return fmt.Errorf("encode status: %w", err)
-				}
-				b.Write(append(data, '\n'))
-			} else {
-				line.write(&b, nameWidth(frame))
-			}
-		}
-		if _, err := io.WriteString(out, b.String()); err != nil {
+		if _, err := out.Write(lines); err != nil {
 			return nil // the reader has gone, as `head` does
 		}
 		if printed++; c.once {
@@ -170,6 +158,27 @@ func (c *statusCommand) print(frames, hosts <-chan engine.Frame, out io.Writer) 
 		}
 		before = frame
 	}
+}
+
+// lines returns a line for each target, rates against the previous frame.
+func (c *statusCommand) lines(before, frame engine.Frame, header bool) ([]byte, error) {
+	var b strings.Builder
+	if c.format == text && header {
+		writeHeader(&b, nameWidth(frame))
+	}
+	for i := range frame.Samples {
+		line := newStatusLine(find(before, frame.Samples[i].Target.Name), &frame.Samples[i])
+		if c.format == text {
+			line.write(&b, nameWidth(frame))
+			continue
+		}
+		data, err := json.Marshal(line)
+		if err != nil {
+			return nil, fmt.Errorf("encode status: %w", err)
+		}
+		b.Write(append(data, '\n'))
+	}
+	return []byte(b.String()), nil
 }
 
 // printHosts writes a line for each machine, and reports whether somebody reads it.

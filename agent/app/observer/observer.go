@@ -107,17 +107,12 @@ func New(opts Options) (*Observer, error) {
 	if o.grafana, err = newGrafana(opts.Config); err != nil {
 		return nil, err
 	}
-	markers := marker.Options{
-		Shown: func() []rundir.Directory { return o.watcher.Runs() }, Grafana: o.currentGrafana, Log: opts.Logger,
-	}
+	markers := marker.Options{Shown: func() []rundir.Directory { return o.watcher.Runs() }, Grafana: o.currentGrafana, Log: opts.Logger}
 	if len(opts.Only) == 0 {
 		markers.DataDir = opts.Config.DataDir
 	}
 	o.markers = marker.New(markers)
-	o.alerts = &alert.Receiver{
-		DataDir: o.dataDir, TokenFile: o.tokenFile,
-		Marked: o.markers.Kick, Log: o.log,
-	}
+	o.alerts = &alert.Receiver{DataDir: o.dataDir, TokenFile: o.tokenFile, Marked: o.markers.Kick, Log: o.log}
 	runs := history.NewReader(o.dataDir, o.only, o.tools)
 	o.page = web.New(web.Options{
 		Trends:  runs,
@@ -131,35 +126,32 @@ func New(opts Options) (*Observer, error) {
 		Sink:   sink{o.markers, o.alerts, o.page},
 		Limits: o.limits, Logger: opts.Logger,
 	})
-	var uploads func() archive.Stats
 	if len(opts.Only) == 0 {
 		o.uploader = archive.NewUploader(archive.UploaderOptions{DataDir: o.dataDir, Open: o.archive, Busy: o.busy, Log: o.log})
-		uploads = o.uploader.Stats
-	}
-	var peers func() []peer.Stats
-	if len(opts.Only) == 0 {
 		o.peers = peer.NewSet(o.dataDir, opts.Logger)
 		o.peers.Update(opts.Config.PeerConfigs(opts.Logger))
-		peers = o.peers.Stats
 	}
 	o.served = &peer.Server{
 		DataDir: o.dataDir, Runs: o.watcher.Snapshots,
 		Output: func() bool { return opts.Authenticated != nil && opts.Authenticated() },
 	}
-	o.registry = prometheus.NewRegistry()
-	o.registry.MustRegister(
-		collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		versioncollector.NewCollector("benchwatch"),
-		metrics.NewCollector(metrics.Sources{
-			Runs: o.watcher.Snapshots, WaitingRuns: o.watcher.Waiting, Samples: o.sampler.Latest, MissedTicks: o.sampler.MissedTicks, SamplerLate: o.sampler.Late,
-			Uploads:    uploads,
-			Peers:      peers,
-			Deliveries: o.markers.Stats, Points: o.markers.Points, Now: now,
-			Space: func() (rundir.Space, error) { return rundir.SpaceOf(o.dataDir) },
-		}),
-	)
+	o.registry = o.newRegistry(now)
 	return o, nil
+}
+
+// newRegistry returns what a scrape collects. now is the clock of a replay, nil otherwise.
+func (o *Observer) newRegistry(now func() time.Time) *prometheus.Registry {
+	sources := metrics.Sources{
+		Runs: o.watcher.Snapshots, WaitingRuns: o.watcher.Waiting, Samples: o.sampler.Latest, MissedTicks: o.sampler.MissedTicks, SamplerLate: o.sampler.Late,
+		Deliveries: o.markers.Stats, Points: o.markers.Points, Now: now,
+		Space: func() (rundir.Space, error) { return rundir.SpaceOf(o.dataDir) },
+	}
+	if o.uploader != nil {
+		sources.Uploads, sources.Peers = o.uploader.Stats, o.peers.Stats
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), versioncollector.NewCollector("benchwatch"), metrics.NewCollector(sources))
+	return registry
 }
 
 // Run observes until ctx is done and all its goroutines have ended.
