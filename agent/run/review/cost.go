@@ -19,7 +19,7 @@ const ofServers = "servers"
 // the same roles.
 type Cost struct {
 	Name string `json:"name"`
-	// Of is ofServers, or the roles of the machines.
+	// Of is "servers" for the values that servers report, else the role of the machines.
 	Of string `json:"of"`
 	// Unit is the base unit of Value, a count or bytes or seconds.
 	Unit  measure.Unit `json:"unit"`
