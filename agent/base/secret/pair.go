@@ -78,19 +78,8 @@ func value(s string, start, end int) (from, to int, ok bool) {
 	}
 	switch {
 	case i < len(s) && (s[i] == '=' || s[i] == ':'):
-		colon := s[i] == ':'
-		i++
-		for i < len(s) && (s[i] == '=' || s[i] == '>') {
-			i++
-		}
-		for i < len(s) && isBlank(s[i]) {
-			i++
-		}
-		if colon && prose(s, start, i) {
+		if i, ok = afterSeparator(s, start, i); !ok {
 			return 0, 0, false
-		}
-		if colon { // the value is on the next line
-			i += len(nextLine.FindString(s[i:]))
 		}
 	case closed && entry.MatchString(s[i:]):
 		i += len(entry.FindString(s[i:]))
@@ -127,6 +116,22 @@ func value(s string, start, end int) (from, to int, ok bool) {
 	}
 	from, to = extent(s, start, end, i)
 	return from, to, to > from
+}
+
+// afterSeparator returns the place after the = or : at s[i]; false in prose.
+func afterSeparator(s string, start, i int) (int, bool) {
+	colon := s[i] == ':'
+	i++
+	for i < len(s) && (s[i] == '=' || s[i] == '>') {
+		i++
+	}
+	for i < len(s) && isBlank(s[i]) {
+		i++
+	}
+	if !colon {
+		return i, true
+	}
+	return i + len(nextLine.FindString(s[i:])), !prose(s, start, i)
 }
 
 // nextLine matches the text before a YAML value that begins on the next line.

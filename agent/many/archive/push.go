@@ -114,6 +114,11 @@ func (a *Archive) push(ctx context.Context, dir rundir.Directory, sizes map[stri
 	if done.Existed {
 		return nil
 	}
+	return a.pushIndex(ctx, dir, &meta, run, files, done)
+}
+
+// pushIndex uploads the index of the run, after which it is in the archive.
+func (a *Archive) pushIndex(ctx context.Context, dir rundir.Directory, meta *rundir.Meta, run []byte, files []File, done *Pushed) error {
 	snap, err := ingest.Read(ctx, dir, a.Tools.ByName(meta.Tool))
 	if err != nil {
 		return err

@@ -45,11 +45,9 @@ type FigureSet struct {
 // varies.
 func NewFigureSet(c *Comparison, groups []Group, o FigureOptions) (*FigureSet, error) {
 	s := &FigureSet{X: o.X, Given: o.X != "", each: slices.Contains(o.Lines, EachRun), Average: cmp.Or(o.Average, ByMedian)}
-	if s.X == "" {
-		for _, name := range c.Varied {
-			if s.X == "" || name == "threads" {
-				s.X = name
-			}
+	if s.X == "" && len(c.Varied) > 0 {
+		if s.X = c.Varied[0]; slices.Contains(c.Varied, "threads") {
+			s.X = "threads"
 		}
 	}
 	if s.X == "" {
@@ -70,6 +68,10 @@ func NewFigureSet(c *Comparison, groups []Group, o FigureOptions) (*FigureSet, e
 		short[name] = ShortSizes(name, values)
 	}
 	for _, g := range groups {
+		facts := g.Facts
+		if len(groups) == 1 || slices.ContainsFunc(facts, func(f rundir.Fact) bool { return f.Name == s.X }) { // the group is along the axis
+			g.Name, facts = "", nil
+		}
 		runs := slices.Clone(g.Runs)
 		slices.SortStableFunc(runs, func(a, b review.Row) int {
 			for _, name := range names {
@@ -80,39 +82,43 @@ func NewFigureSet(c *Comparison, groups []Group, o FigureOptions) (*FigureSet, e
 			return 0
 		})
 		for i := range runs {
-			r := &runs[i]
 			var words []string
-			if len(groups) > 1 && !slices.ContainsFunc(g.Facts, func(f rundir.Fact) bool { return f.Name == s.X }) { // otherwise it is along the axis
+			if g.Name != "" {
 				words = append(words, g.Name)
 			}
 			for _, name := range names {
-				v := figureFact(r, name)
+				v := figureFact(&runs[i], name)
 				switch _, number := rundir.SizeOf(v); {
 				case name == EachRun:
 					words = append(words, v)
-				case name == s.X || v == "" || len(words) > 0 && slices.Contains(g.Facts, rundir.Fact{Name: name, Value: v}):
+				case name == s.X || v == "" || slices.Contains(facts, rundir.Fact{Name: name, Value: v}):
 				case number:
 					words = append(words, name+" "+short[name](v))
 				default: // the value is self-explanatory
 					words = append(words, v)
 				}
 			}
-			s.Rows, s.lines = append(s.Rows, *r), append(s.lines, strings.Join(words, ", "))
+			s.Rows, s.lines = append(s.Rows, runs[i]), append(s.lines, strings.Join(words, ", "))
 		}
 	}
+	return s, s.choose(o)
+}
+
+// choose finds the measures that are named, and fails if no run has one of them or a fact that is named.
+func (s *FigureSet) choose(o FigureOptions) error {
 	for _, name := range append(slices.Clone(o.Lines), s.X) {
 		if !slices.ContainsFunc(s.Rows, func(r review.Row) bool { return figureFact(&r, name) != "" }) {
-			return nil, fmt.Errorf("no run has %s", name)
+			return fmt.Errorf("no run has %s", name)
 		}
 	}
 	for _, name := range o.Measures {
 		measures, err := review.MeasuresNamed(s.Rows, name)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		s.Named = append(s.Named, measures...)
 	}
-	return s, nil
+	return nil
 }
 
 // sameNumbers reports whether two facts have the same number in each run, such as a label 2G and
@@ -211,10 +217,11 @@ type figureTable struct {
 	lines    []string
 	xs       []string
 	at       map[[3]string]Spread
+	average  Average
 }
 
 func (s *FigureSet) table() figureTable {
-	t := figureTable{measures: s.measures(), at: map[[3]string]Spread{}}
+	t := figureTable{measures: s.measures(), at: map[[3]string]Spread{}, average: s.Average}
 	for i := range t.measures {
 		m := &t.measures[i]
 		for _, p := range s.Points(m) {
@@ -236,28 +243,25 @@ func (s *FigureSet) table() figureTable {
 // parameter.
 func (s *FigureSet) Table() *table.Table {
 	t := s.table()
-	cell := func(m *review.Measure, line, x string) table.Cell {
-		p, ok := t.at[[3]string{m.Field, line, x}]
-		if !ok {
-			return table.Cell{}
-		}
-		return table.Number(p.Average(s.Average), m.Unit).As(p.Text(m.Unit, s.Average))
-	}
 	out := table.New()
 	switch {
 	case len(t.measures) == 0 || len(t.lines) == 0:
-	case s.each:
-		out.Columns = table.Named(s.X, EachRun)
+	case s.each || len(t.measures) > 1 && len(t.lines) < 2:
+		lead := []string{s.X, EachRun}
+		if !s.each {
+			lead = lead[:1]
+		}
+		out.Columns = table.Named(lead...)
 		for i := range t.measures {
 			out.Columns = append(out.Columns, t.measures[i].Column())
 		}
 		for _, x := range t.xs {
 			for _, line := range t.lines {
-				row := []table.Cell{sizeCell(x), table.Text(line)}
+				row := []table.Cell{sizeCell(x), table.Text(line)}[:len(lead)]
 				for i := range t.measures {
-					row = append(row, cell(&t.measures[i], line, x))
+					row = append(row, t.cell(&t.measures[i], line, x))
 				}
-				if slices.ContainsFunc(row[2:], func(c table.Cell) bool { return !c.IsUnknown() }) {
+				if !s.each || anyKnown(row[len(lead):]) {
 					out.Add(row...)
 				}
 			}
@@ -271,19 +275,7 @@ func (s *FigureSet) Table() *table.Table {
 		for _, x := range t.xs {
 			row := []table.Cell{sizeCell(x)}
 			for _, line := range t.lines {
-				row = append(row, cell(m, line, x))
-			}
-			out.Add(row...)
-		}
-	case len(t.lines) < 2:
-		out.Columns = table.Named(s.X)
-		for i := range t.measures {
-			out.Columns = append(out.Columns, t.measures[i].Column())
-		}
-		for _, x := range t.xs {
-			row := []table.Cell{sizeCell(x)}
-			for i := range t.measures {
-				row = append(row, cell(&t.measures[i], t.lines[0], x))
+				row = append(row, t.cell(m, line, x))
 			}
 			out.Add(row...)
 		}
@@ -297,15 +289,28 @@ func (s *FigureSet) Table() *table.Table {
 			for _, line := range t.lines {
 				row := []table.Cell{table.Text(m.Head()), table.Text(line)}
 				for _, x := range t.xs {
-					row = append(row, cell(m, line, x))
+					row = append(row, t.cell(m, line, x))
 				}
-				if slices.ContainsFunc(row[2:], func(c table.Cell) bool { return !c.IsUnknown() }) {
+				if anyKnown(row[2:]) {
 					out.Add(row...)
 				}
 			}
 		}
 	}
 	return out
+}
+
+// cell returns what runs have of a measure.
+func (t *figureTable) cell(m *review.Measure, line, x string) table.Cell {
+	p, ok := t.at[[3]string{m.Field, line, x}]
+	if !ok {
+		return table.Cell{}
+	}
+	return table.Number(p.Average(t.average), m.Unit).As(p.Text(m.Unit, t.average))
+}
+
+func anyKnown(cells []table.Cell) bool {
+	return slices.ContainsFunc(cells, func(c table.Cell) bool { return !c.IsUnknown() })
 }
 
 // sizeCell formats a value of the parameter, right-aligned if it is a number.

@@ -155,6 +155,12 @@ func NewTrend(rows []review.Row, o TrendOptions) (*Trend, error) {
 		}
 		return 0
 	})
+	t.noteShort()
+	return t, nil
+}
+
+// noteShort counts the series with too few runs.
+func (t *Trend) noteShort() {
 	short := 0
 	for i := range t.Series {
 		if len(t.Series[i].Runs) < leastRuns {
@@ -164,7 +170,6 @@ func NewTrend(rows []review.Row, o TrendOptions) (*Trend, error) {
 	if short > 0 {
 		t.Notes = append(t.Notes, fmt.Sprintf("%s with fewer than %d runs: too few to find a change in", table.Plural(short, "series"), leastRuns))
 	}
-	return t, nil
 }
 
 // variedParameters returns the names of parameters that were varied on purpose and are not in

@@ -268,18 +268,21 @@ func (c *Copier) pass(ctx context.Context) (more bool, err error) {
 		}
 		more = more || again
 	}
-	c.update(func(s *Stats) {
-		s.Live, s.Refused = 0, 0
-		for _, own := range c.copies {
-			if own.state == copying {
-				s.Live++
-			}
-			if own.problem != "" {
-				s.Refused++
-			}
-		}
-	})
+	c.update(c.count)
 	return more, nil
+}
+
+// count counts the copies by their states.
+func (c *Copier) count(s *Stats) {
+	s.Live, s.Refused = 0, 0
+	for _, own := range c.copies {
+		if own.state == copying {
+			s.Live++
+		}
+		if own.problem != "" {
+			s.Refused++
+		}
+	}
 }
 
 // take takes new data of one run. It returns only errors of the machine, since an error of the run

@@ -217,6 +217,23 @@ func (f *Feed) setLines(n Lines) {
 	f.state.lines = n
 }
 
+// finishOn calls finish once a channel is closed. The returned function ends the waiting.
+func finishOn(closed <-chan struct{}, finish func()) (stop func()) {
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		select {
+		case <-closed:
+			finish()
+		case <-done:
+		}
+	})
+	return func() {
+		close(done)
+		wg.Wait()
+	}
+}
+
 // Follow reads one stream's file until ctx is done or, after finish is closed, to
 // the file's end. A file that does not exist has no lines.
 func (f *Feed) Follow(ctx context.Context, path string, stream tool.Stream, notifier *follow.Notifier, finish <-chan struct{}) error {
@@ -236,17 +253,7 @@ func (f *Feed) Follow(ctx context.Context, path string, stream tool.Stream, noti
 	}
 	stop := context.AfterFunc(ctx, r.Finish) // ctx ends Next anyway; this frees the goroutine below
 	defer stop()
-	done := make(chan struct{})
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	defer close(done)
-	wg.Go(func() {
-		select {
-		case <-finish:
-			r.Finish()
-		case <-done:
-		}
-	})
+	defer finishOn(finish, r.Finish)()
 	_, flushes := f.parser.(tool.Flusher)
 	patience, past := time.Duration(0), before.Size()
 	for {

@@ -171,27 +171,7 @@ func (im *Import) part(ctx context.Context, bytes string, p *Part, start Start, 
 	if existing, found, err := im.Earlier.find(abs, p, sum); err != nil || found {
 		return Imported{Meta: existing, Part: p, Existing: found}, err
 	}
-	snap := p.Snapshot()
-	threads := snap.Threads
-	if !threads.Known && im.Threads > 0 {
-		threads = series.Some(im.Threads)
-	}
-	meta := Describe(im.Path, im.Tool, snap.Meta.ToolVersion, cmp.Or(snap.Meta.Workload, im.Workload), threads)
-	meta.RatePerSecond = snap.Meta.RatePerSecond
-	if im.Title != "" {
-		meta.Title = im.Title
-	}
-	meta.Labels, meta.Selection, meta.Servers = maps.Clone(im.Labels), im.Selection, im.Servers
-	if n := len(im.Generators); n > 0 {
-		if im.Title == "" {
-			meta.Title += fmt.Sprintf(", %d generators", n+1)
-		}
-		meta.Group = &rundir.Group{Generators: n + 1, Members: p.members}
-	}
-	meta.StartedAt, meta.StartEstimated = start.At.UTC().Truncate(time.Millisecond), start.Source == rundir.StartFromFile
-	end := meta.StartedAt.Add(time.Duration(p.Seconds * float64(time.Second)))
-	meta.EndedAt, meta.ClosedAt = &end, &end
-	meta.Conclude(p.Feed.Output())
+	meta := im.meta(p, start)
 	meta.Import = &rundir.ImportSource{Path: abs, Stderr: stderr, Offset: p.Offset, Size: p.End - p.Offset, SHA256: sum, Start: start.Source}
 	dir, claim, err := rundir.CreateWith(im.DataDir, meta, func(d rundir.Directory) error {
 		err := copyTo(d, rundir.StdoutFile, bytes, p.Offset, p.End)
@@ -216,6 +196,32 @@ func (im *Import) part(ctx context.Context, bytes string, p *Part, start Start, 
 	}
 	im.Earlier.add(meta)
 	return Imported{Meta: meta, Part: p}, nil
+}
+
+// meta returns the facts of the run in one part of the log.
+func (im *Import) meta(p *Part, start Start) rundir.Meta {
+	snap := p.Snapshot()
+	threads := snap.Threads
+	if !threads.Known && im.Threads > 0 {
+		threads = series.Some(im.Threads)
+	}
+	meta := Describe(im.Path, im.Tool, snap.Meta.ToolVersion, cmp.Or(snap.Meta.Workload, im.Workload), threads)
+	meta.RatePerSecond = snap.Meta.RatePerSecond
+	if im.Title != "" {
+		meta.Title = im.Title
+	}
+	meta.Labels, meta.Selection, meta.Servers = maps.Clone(im.Labels), im.Selection, im.Servers
+	if n := len(im.Generators); n > 0 {
+		if im.Title == "" {
+			meta.Title += fmt.Sprintf(", %d generators", n+1)
+		}
+		meta.Group = &rundir.Group{Generators: n + 1, Members: p.members}
+	}
+	meta.StartedAt, meta.StartEstimated = start.At.UTC().Truncate(time.Millisecond), start.Source == rundir.StartFromFile
+	end := meta.StartedAt.Add(time.Duration(p.Seconds * float64(time.Second)))
+	meta.EndedAt, meta.ClosedAt = &end, &end
+	meta.Conclude(p.Feed.Output())
+	return meta
 }
 
 // copyTo copies a part of a log into the file of a run.

@@ -137,6 +137,21 @@ type runsIn struct {
 
 const allTotals = -1
 
+// add adds log number i.
+func (s *threadLogs) add(i int, snap *Snapshot, began time.Time) {
+	s.logs = append(s.logs, i)
+	if snap == nil || snap.Summary == nil || len(snap.Summary.Histograms) == 0 {
+		s.unknown = true
+		return
+	}
+	n := snap.Summary.Report().Count(tool.Transaction)
+	s.total += float64(n.Value)
+	s.sampled = s.sampled || !n.Known
+	if s.began.IsZero() || began.Before(s.began) {
+		s.began = began
+	}
+}
+
 func pairThreads(logs []Log, heads []*Snapshot, began []time.Time, joined []bool) {
 	type folder struct {
 		tool *tool.Tool
@@ -169,21 +184,10 @@ func pairThreads(logs []Log, heads []*Snapshot, began []time.Time, joined []bool
 			sets[key] = set
 			order = append(order, key)
 		}
-		set.logs = append(set.logs, i)
-		if snap == nil || snap.Summary == nil || len(snap.Summary.Histograms) == 0 {
-			set.unknown = true
-			continue
-		}
-		n := snap.Summary.Report().Count(tool.Transaction)
-		set.total += float64(n.Value)
-		set.sampled = set.sampled || !n.Known
-		if set.began.IsZero() || began[i].Before(set.began) {
-			set.began = began[i]
-		}
+		set.add(i, snap, began[i])
 	}
 	for _, key := range order {
-		set := sets[key]
-		if !set.unknown {
+		if set := sets[key]; !set.unknown {
 			r := in(set.logs[0])
 			r.sets[set.total] = append(r.sets[set.total], set)
 			r.sets[allTotals] = append(r.sets[allTotals], set)

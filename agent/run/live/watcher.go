@@ -216,17 +216,8 @@ func (w *Watcher) scan(ctx context.Context, followers *sync.WaitGroup) {
 		switch {
 		case !ok:
 		case meta.Closed():
-			if ended++; ended <= limits.MaxKept {
-				snap := w.readEnded(ctx, dir, meta)
-				if ctx.Err() != nil {
-					return // it was read only in part
-				}
-				w.keep(snap)
-			} else {
-				w.mu.Lock()
-				w.old[id] = true
-				w.mu.Unlock()
-			}
+			ended++
+			w.addEnded(ctx, dir, meta, ended <= limits.MaxKept)
 		case meta.Log != nil && !meta.Ended():
 			// The follower of its log file handles it.
 		default:
@@ -235,12 +226,28 @@ func (w *Watcher) scan(ctx context.Context, followers *sync.WaitGroup) {
 			}
 		}
 	}
+	if ctx.Err() != nil {
+		return
+	}
 	for _, m := range slices.Backward(logRuns) {
 		w.addLogRun(m, nil)
 	}
 	w.mu.Lock()
 	w.waiting = waiting
 	w.mu.Unlock()
+}
+
+// addEnded reads a closed run if it is one of those to keep.
+func (w *Watcher) addEnded(ctx context.Context, dir rundir.Directory, meta rundir.Meta, kept bool) {
+	if !kept {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.old[dir.ID()] = true
+		return
+	}
+	if snap := w.readEnded(ctx, dir, meta); ctx.Err() == nil { // else it was read only in part
+		w.keep(snap)
+	}
 }
 
 // unsettled reports whether a scan may find something although no run was added or removed.

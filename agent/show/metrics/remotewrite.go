@@ -60,16 +60,7 @@ func (b *Backfill) RemoteWrite(ctx context.Context, to RemoteWriter) (Sent, erro
 		request, n = request[:0], 0
 		return nil
 	}
-	for {
-		first := int64(math.MaxInt64)
-		for _, c := range cursors {
-			if c.more {
-				first = min(first, c.t)
-			}
-		}
-		if first == math.MaxInt64 {
-			break
-		}
+	for first := earliest(cursors); first < math.MaxInt64; first = earliest(cursors) {
 		for _, c := range cursors {
 			if !c.more || c.t >= first+writeRange {
 				continue
@@ -95,6 +86,17 @@ func (b *Backfill) RemoteWrite(ctx context.Context, to RemoteWriter) (Sent, erro
 		return sent, b.samples.err
 	}
 	return sent, send()
+}
+
+// earliest returns the time of the first sample that is left, the largest number if there is none.
+func earliest(cursors []*cursor) int64 {
+	first := int64(math.MaxInt64)
+	for _, c := range cursors {
+		if c.more {
+			first = min(first, c.t)
+		}
+	}
+	return first
 }
 
 // Numbers of fields in the messages of remote write 1.0: a request has series, a series

@@ -116,33 +116,43 @@ func (t *summary) add(text []byte) tool.Verdict {
 	case l.Literal("latency stddev = "):
 		return latency(l, &t.stddev)
 	case l.Literal("rate limit schedule lag: avg "):
-		lag, ok := l.Fixed(3, 3)
-		if !ok || !l.Literal(" (max ") {
-			return tool.Malformed
-		}
-		most, ok := l.Fixed(3, 3)
-		if !ok || !l.Literal(") ms") || !l.End() {
-			return tool.Malformed
-		}
-		t.lag, t.maxLag = series.Of(lag), series.Of(most)
-		return tool.Reported
+		return t.scheduleLag(l)
 	case l.Literal("tps = "):
 		return t.rate(l)
 	case l.Literal("SQL script "):
-		n, ok := l.Int()
-		if !ok || !l.Literal(": ") {
-			return tool.Malformed
-		}
-		t.columns = -1
-		if n != len(t.scripts)+1 || n > maxScripts {
-			return tool.Ignored
-		}
-		t.scripts = append(t.scripts, script{name: scriptName(n)})
-		return tool.Reported
+		return t.script(l)
 	case l.Literal("statement latencies in milliseconds"):
 		return t.heading(l)
 	}
 	return tool.Ignored
+}
+
+// scheduleLag reads how long transactions waited for a thread, after "avg ".
+func (t *summary) scheduleLag(l scan.Line) tool.Verdict {
+	lag, ok := l.Fixed(3, 3)
+	if !ok || !l.Literal(" (max ") {
+		return tool.Malformed
+	}
+	most, ok := l.Fixed(3, 3)
+	if !ok || !l.Literal(") ms") || !l.End() {
+		return tool.Malformed
+	}
+	t.lag, t.maxLag = series.Of(lag), series.Of(most)
+	return tool.Reported
+}
+
+// script begins one of several scripts.
+func (t *summary) script(l scan.Line) tool.Verdict {
+	n, ok := l.Int()
+	if !ok || !l.Literal(": ") {
+		return tool.Malformed
+	}
+	t.columns = -1
+	if n != len(t.scripts)+1 || n > maxScripts {
+		return tool.Ignored
+	}
+	t.scripts = append(t.scripts, script{name: scriptName(n)})
+	return tool.Reported
 }
 
 // scriptName is the operation of one of several scripts, counted from 1 as in the summary.
