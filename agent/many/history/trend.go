@@ -35,7 +35,7 @@ type Trend struct {
 // TrendSeries are the runs of one kind, oldest first.
 type TrendSeries struct {
 	// Facts are common to all runs and differ from those of other series.
-	Facts []review.Fact `json:"facts"`
+	Facts []rundir.Fact `json:"facts"`
 	Runs  []TrendRun    `json:"runs"`
 	// Levels are stretches of consecutive runs around the same level.
 	Levels  []TrendLevel  `json:"levels"`
@@ -129,10 +129,10 @@ func NewTrend(rows []review.Row, o TrendOptions) (*Trend, error) {
 		for _, f := range compare.DistinguishingFacts(r) {
 			facts[f.Name] = f.Value
 		}
-		var own []review.Fact
+		var own []rundir.Fact
 		key := ""
 		for _, name := range by {
-			own = append(own, review.Fact{Name: name, Value: facts[name]})
+			own = append(own, rundir.Fact{Name: name, Value: facts[name]})
 			key += fmt.Sprintf("%q", facts[name])
 		}
 		at, ok := keys[key]

@@ -27,9 +27,9 @@ func (r Run) MarshalJSON() ([]byte, error) { return table.MarshalJoined(r.Row, r
 // Details are what is computed of a run beside its row.
 type Details struct {
 	// Failure is how a run ended that did not succeed.
-	Failure    []Fact   `json:"failure,omitempty"`
-	Command    []string `json:"command,omitempty"`
-	Parameters []Fact   `json:"parameters,omitempty"`
+	Failure    []rundir.Fact `json:"failure,omitempty"`
+	Command    []string      `json:"command,omitempty"`
+	Parameters []rundir.Fact `json:"parameters,omitempty"`
 
 	Operations []Operation `json:"operations,omitempty"`
 	// Distributions are the tool's own histograms.
@@ -51,12 +51,6 @@ type Details struct {
 	Markers         []Marker          `json:"markers,omitempty"`
 	// Generators are those of a group.
 	Generators []Generator `json:"generators,omitempty"`
-}
-
-// Fact is a name and a value.
-type Fact struct {
-	Name  string `json:"name"`
-	Value string `json:"value"`
 }
 
 // Operation is what the tool's summary has about one operation. Latency is in
@@ -111,15 +105,15 @@ func NewRun(h *record.History, others ...rundir.Meta) Run {
 
 // failure returns what is known of a failure: the reason, the exit status if the
 // reason does not have it, and the tool's last error message.
-func failure(s *ingest.Snapshot) []Fact {
+func failure(s *ingest.Snapshot) []rundir.Fact {
 	m := &s.Meta
 	if m.Outcome == "" || m.Outcome == rundir.Succeeded {
 		return nil
 	}
-	var facts []Fact
+	var facts []rundir.Fact
 	add := func(name, value string) {
 		if value = table.Plain(value); value != "" && (len(facts) == 0 || !strings.Contains(table.Plain(m.Reason), value)) {
-			facts = append(facts, Fact{name, table.Clip(value, longestMessage)})
+			facts = append(facts, rundir.Fact{Name: name, Value: table.Clip(value, longestMessage)})
 		}
 	}
 	add("reason", m.Reason)
@@ -131,15 +125,15 @@ func failure(s *ingest.Snapshot) []Fact {
 }
 
 // parameters are the run's known facts, and what it was asked to do.
-func parameters(r *Row, m *rundir.Meta) []Fact {
-	var facts []Fact
+func parameters(r *Row, m *rundir.Meta) []rundir.Fact {
+	var facts []rundir.Fact
 	for _, f := range r.Facts() {
 		if f.Value != "" {
-			facts = append(facts, Fact{f.Name, f.Value})
+			facts = append(facts, f)
 		}
 	}
 	if m.DurationSeconds > 0 {
-		facts = append(facts, Fact{"requested duration", table.Duration(m.DurationSeconds)})
+		facts = append(facts, rundir.Fact{Name: "requested duration", Value: table.Duration(m.DurationSeconds)})
 	}
 	return facts
 }

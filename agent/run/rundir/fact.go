@@ -13,7 +13,8 @@ import (
 // Fact is something by which runs differ: the tool, the number of threads, a user's label. Value is
 // empty if unknown.
 type Fact struct {
-	Name, Value string
+	Name  string `json:"name"`
+	Value string `json:"value"`
 }
 
 // Facts returns the run's facts: first the facts of every run, always complete and in the same

@@ -143,7 +143,7 @@ func (r *Report) sections() []document.Section {
 	return d.Sections
 }
 
-func failureBlock(facts []review.Fact) document.Block {
+func failureBlock(facts []rundir.Fact) document.Block {
 	b := document.Block{Marked: true}
 	for _, f := range facts {
 		b.Lines = append(b.Lines, document.Sentence{Strong: f.Name, Rest: ": " + f.Value})
