@@ -305,7 +305,7 @@ func (l *statusLine) writeHost(b *strings.Builder) {
 			continue
 		}
 		fmt.Fprintf(b, "%s%s %s", separator, m.Label(), table.UnitOf(m).Signed(v.Value))
-		if m.Unit == measure.Bytes && m.Note == "per second" {
+		if m.Unit == measure.Bytes && m.IsRate() {
 			b.WriteString("/s")
 		}
 		separator = ", "

@@ -135,8 +135,8 @@ func checkChange(limit *review.Condition, groups []Group, group int, x combinati
 func decide(limit *review.Condition, l *Line, group int) (Result, string) {
 	s, e := &l.Samples[group], l.evidence(group, limit.Bound)
 	isBeyond := limit.Exceeds(s.Ratio.Value)
-	p, side, result := e.sides.Lower, "lower", Held
-	if (limit.Compare[0] == '<') != isBeyond {
+	p, side, result, toLower := e.sides.Lower, "lower", Held, (limit.Compare[0] == '<') == isBeyond
+	if !toLower {
 		p, side = e.sides.Higher, "higher"
 	}
 	if isBeyond {
@@ -149,7 +149,7 @@ func decide(limit *review.Condition, l *Line, group int) (Result, string) {
 	switch {
 	case e.isTested() && p <= level:
 		return result, fmt.Sprintf("%s than the limit: %s, %s", side, runs, probability(p))
-	case e.verdict == RunsApart && e.isLower == (side == "lower"):
+	case e.verdict == RunsApart && e.isLower == toLower:
 		return result, side + " than the limit: within these two runs, which do not overlap"
 	case isBeyond && limit.Compare[0] == '<' && s.stalls() && s.Shape.Slow[1].Lost-s.Shape.Slow[0].Lost >= 1-limit.Bound:
 		return Broken, fmt.Sprintf("the stalls of this run alone lose %.1f %%, those of the baseline %.1f %%", 100*s.Shape.Slow[1].Lost, 100*s.Shape.Slow[0].Lost)

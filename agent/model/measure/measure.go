@@ -146,6 +146,17 @@ func (m *Measure) Prefer(sources ...Source) *Measure {
 	return m
 }
 
+// IsRate reports whether the values are per second: such a value in Bytes comes from a counter.
+func (m *Measure) IsRate() bool {
+	switch {
+	case m.Summary == Cost, m.Summary == Increase:
+		return false
+	case m.Unit == Bytes:
+		return len(m.sources) > 0 && m.sources[0].Op == Rate
+	}
+	return m.Unit == PerSecond
+}
+
 // Sources returns the ways to compute m, the preferred one first.
 func (m *Measure) Sources() []Source { return m.sources }
 

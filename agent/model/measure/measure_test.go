@@ -102,3 +102,21 @@ func TestSources(t *testing.T) {
 		}
 	}
 }
+
+func TestIsRate(t *testing.T) {
+	for name, c := range map[string]struct {
+		of   measure.Measure
+		from measure.Source
+		want bool
+	}{
+		"per second":       {measure.Measure{Unit: measure.PerSecond}, measure.RateOf(hits), true},
+		"increase":         {measure.Measure{Unit: measure.PerSecond, Summary: measure.Increase}, measure.RateOf(hits), false},
+		"bytes per second": {measure.Measure{Unit: measure.Bytes}, measure.RateOf(hits), true},
+		"bytes in use":     {measure.Measure{Unit: measure.Bytes}, measure.ValueOf(size), false},
+		"cost":             {measure.Measure{Unit: measure.Bytes, Summary: measure.Cost}, measure.RateOf(hits), false},
+	} {
+		if got := c.of.Or(c.from).IsRate(); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

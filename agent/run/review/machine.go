@@ -145,7 +145,7 @@ func headOf(m *measure.Measure) (string, table.Unit) {
 	switch {
 	case m.Summary == measure.Max:
 		return m.Title + ", highest", unit
-	case unit.Sign == table.PerSecond.Sign, m.Unit == measure.Bytes && m.Note == "per second":
+	case m.IsRate():
 		return m.Title + " per second", unit
 	}
 	return m.Title, unit

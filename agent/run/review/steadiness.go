@@ -107,8 +107,8 @@ func (j *judge) dips(levels []series.Level) {
 func (j *judge) change(levels []series.Level, parts []analysis.Part, i int, warm bool) {
 	before, after := &parts[i-1], &parts[i]
 	at := levels[after.Begin].From
-	verb := "rose"
-	if after.Mean < before.Mean {
+	verb, dropped := "rose", after.Mean < before.Mean
+	if dropped {
 		verb = "dropped"
 	}
 	text := fmt.Sprintf("throughput %s from %s to %s transactions/s at %s", verb, table.Digits.Format(before.Mean), table.Digits.Format(after.Mean), table.Clock(at))
@@ -119,7 +119,7 @@ func (j *judge) change(levels []series.Level, parts []analysis.Part, i int, warm
 	switch p := markerAt(j.h, at, end); {
 	case p != nil:
 		j.add(Note, "%s; marker %q at %s", text, table.Clip(p.Text, longestMessage), table.Clock(j.h.Elapsed(p.Start)))
-	case i == 1 && verb == "rose" && !warm && at <= slowStart*levels[len(levels)-1].To:
+	case i == 1 && !dropped && !warm && at <= slowStart*levels[len(levels)-1].To:
 		j.add(Warning, "%s: the slow start is in the summary; warm up first", text)
 	default:
 		j.add(Warning, "%s", text)
