@@ -45,3 +45,22 @@ func TestSharedProof(t *testing.T) {
 		}
 	}
 }
+
+func TestBestAndKnee(t *testing.T) {
+	for name, c := range map[string]struct {
+		values     []float64
+		best, knee int
+	}{
+		"one value":          {[]float64{3}, 0, 0},
+		"grows to the end":   {[]float64{1, 2, 4, 8}, 3, 3},
+		"flat after a knee":  {[]float64{10, 50, 96, 100, 99}, 3, 2},
+		"falls":              {[]float64{9, 8, 7}, 0, 0},
+		"first of two equal": {[]float64{1, 5, 5}, 1, 1},
+		"nothing done":       {[]float64{0, 0}, 0, 0},
+	} {
+		best, knee := BestAndKnee(len(c.values), func(i int) float64 { return c.values[i] })
+		if best != c.best || knee != c.knee {
+			t.Errorf("%s: best %d, knee %d, want %d and %d", name, best, knee, c.best, c.knee)
+		}
+	}
+}
