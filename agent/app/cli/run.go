@@ -69,6 +69,9 @@ type runCommand struct {
 	config   *config.Config
 	dir      rundir.Directory
 	claim    *rundir.Claim
+	// login of the tool, lent to an agent until stopLending; nil: not lent.
+	login       *rundir.Login
+	stopLending func()
 	// unrecorded: the end of the run could not be written (a full disk), so no
 	// agent will close it.
 	unrecorded bool
@@ -86,7 +89,7 @@ func newRun() *cobra.Command {
 	cmd.text(&r.id, "run-id", "ID", "Id of the run (default: start time, workload and threads)")
 	cmd.text(&r.tool, "tool", "NAME", "Benchmark tool (default: recognised from the command)")
 	addInject(cmd, &r.inject)
-	cmd.toggle(&r.sample, "sample", "Sample the servers that the tool connects to, with the login of its command line; only if no agent is running")
+	cmd.toggle(&r.sample, "sample", "Sample the servers that the tool connects to, with the login of its command line, which stays in memory")
 	cmd.duration(&r.linger, "linger", "Serve metrics this long after the end of the run, if no agent is running (default: 10s on a terminal, else 0s)")
 	cmd.duration(&r.timeout, "drain-timeout", "Wait at most this long for replicas to catch up (default: runs.drain_timeout of the configuration)")
 	r.abort = addAborting(cmd)
@@ -131,6 +134,9 @@ func (r *runCommand) run() error {
 		return err
 	}
 	defer r.claim.Release()
+	if r.stopLending != nil {
+		defer r.endLending()
+	}
 	r.printNotes(&command, &meta)
 
 	ctx, stop := context.WithCancel(context.Background())
@@ -290,37 +296,55 @@ func (r *runCommand) describe() (commandline.Command, rundir.Meta, error) {
 }
 
 // chooseServers adds the servers of --sample and checks the names of servers, if this
-// process samples them. An agent has a configuration of its own.
+// process samples them. An agent has a configuration of its own, and borrows the login.
 func (r *runCommand) chooseServers(command *commandline.Command, meta *rundir.Meta) error {
-	if _, ok := rundir.Agent(r.config.DataDir); ok {
-		if r.sample {
-			r.streams.notice("note: an agent follows this run and samples the targets of its own configuration: --sample has no effect")
-		}
-		return nil
-	}
+	agent, beside := rundir.Agent(r.config.DataDir)
 	d := &command.Description
 	switch {
 	case r.sample:
-		names, err := r.config.AddLogin(d, command.Place, command.Password)
-		if err != nil {
-			return ownFailure(err, "name the servers in a file for --config.file")
+		login := rundir.Login{Target: d.Target, Engine: d.Engine, User: d.User, Password: command.Password, Place: command.Place}
+		names, err := r.config.AddLogin(login)
+		if err == nil && beside {
+			err = config.CheckLent(login, agent.Foreign)
 		}
-		if meta.Selection == nil {
+		if err != nil {
+			return ownFailure(err, r.hintServers(beside))
+		}
+		by := ""
+		if beside {
+			r.login, by = &login, ", by the agent"
+		} else if meta.Selection == nil {
 			meta.Selection = rundir.NewSelection(nil, names)
 		}
-		r.streams.notice("sampling %s as user %q", table.Join(names), d.User)
-	case len(r.config.Targets) == 0 && d.Engine != "" && d.Target != "" && meta.Selection == nil:
+		r.streams.notice("sampling %s as user %q%s", table.Join(names), d.User, by)
+	case !beside && len(r.config.Targets) == 0 && d.Engine != "" && d.Target != "" && meta.Selection == nil:
 		r.streams.notice("note: %s is not sampled: --sample samples it with the tool's own login, --config.file names servers", d.Target)
 	}
-	if meta.Selection == nil {
+	if beside || meta.Selection == nil {
 		return nil
 	}
 	return checkSelection(r.config, meta.Selection)
 }
 
+// hintServers is the hint for servers that can't be sampled with the tool's login.
+func (r *runCommand) hintServers(beside bool) string {
+	if beside {
+		return "name the servers in the configuration of the agent: benchwatch init"
+	}
+	return "name the servers in a file for --config.file"
+}
+
 // create makes the run directory.
 func (r *runCommand) create(meta rundir.Meta) (err error) {
-	r.dir, r.claim, err = rundir.Create(r.config.DataDir, meta)
+	r.dir, r.claim, err = rundir.CreateWith(r.config.DataDir, meta, func(dir rundir.Directory) (err error) {
+		if r.login != nil {
+			r.stopLending, err = dir.Lend(*r.login)
+		}
+		return err
+	})
+	if err != nil && r.stopLending != nil {
+		r.stopLending()
+	}
 	switch {
 	case errors.Is(err, rundir.ErrExists) && meta.Group != nil:
 		return ownFailure(fmt.Errorf("generator %d of group %s has a run already", meta.Group.Generator, meta.Group.Name), "choose another --group")
@@ -332,6 +356,14 @@ func (r *runCommand) create(meta rundir.Meta) (err error) {
 		return ownFailure(err, "choose another place with --data-dir")
 	}
 	return nil
+}
+
+// endLending keeps the login from an agent that starts from now on.
+func (r *runCommand) endLending() {
+	r.stopLending()
+	if err := r.dir.EndLogin(); err != nil {
+		r.streams.notice("%v", err)
+	}
 }
 
 // permissionHint is for a user who may not write into the runs folder.

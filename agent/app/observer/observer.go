@@ -82,6 +82,8 @@ type Observer struct {
 
 	mu       sync.Mutex
 	config   *config.Config
+	targets  []engine.Target // of the configuration
+	loans    []loan
 	topology *topology.Topology
 	grafana  *marker.Grafana // nil: not configured
 	// hostsSampled: the machines are being sampled, since a run is followed.
@@ -92,12 +94,12 @@ type Observer struct {
 func New(opts Options) (*Observer, error) {
 	o := &Observer{log: opts.Logger, dataDir: opts.Config.DataDir, only: opts.Only, config: opts.Config}
 	open := func(t engine.Target) (engine.Prober, error) { return config.Open(t, opts.Logger) }
-	targets := opts.Config.EngineTargets(opts.Logger)
-	o.topology = opts.Config.Topology(targets)
+	o.targets = opts.Config.EngineTargets(opts.Logger)
+	o.topology = opts.Config.Topology(o.targets)
 	axis := cmp.Or(opts.Clock, clock.System).Axis()
 	var now func() time.Time
 	if o.sampler, o.hosts = opts.Servers, opts.Machines; o.sampler == nil {
-		o.sampler = engine.NewSampler(targets, open, opts.Config.SampleInterval, engine.Options{Logger: opts.Logger, Now: axis.Now})
+		o.sampler = engine.NewSampler(o.targets, open, opts.Config.SampleInterval, engine.Options{Logger: opts.Logger, Now: axis.Now})
 		openHost := func(t engine.Target) (engine.Prober, error) { return host.Open(t, opts.Logger) }
 		o.hosts = engine.NewSampler(nil, openHost, opts.Config.SampleInterval, engine.Options{Logger: opts.Logger.With("kind", "host"), Now: axis.Now})
 	} else {
@@ -122,7 +124,7 @@ func New(opts Options) (*Observer, error) {
 	o.watcher = live.NewWatcher(live.Options{
 		DataDir: opts.Config.DataDir, Only: opts.Only,
 		Tools:    o.tools,
-		Topology: o.currentTopology, ReadSettings: o.readSettings, ReadStatements: o.sampler.ReadStatements, SampleNow: o.sampler.SampleNow, SamplerLate: o.sampler.Late, Clock: opts.Clock, Samples: axis, Logs: o.logs,
+		Topology: o.currentTopology, Borrow: o.borrow, GiveBack: o.giveBack, ReadSettings: o.readSettings, ReadStatements: o.sampler.ReadStatements, SampleNow: o.sampler.SampleNow, SamplerLate: o.sampler.Late, Clock: opts.Clock, Samples: axis, Logs: o.logs,
 		Sink:   sink{o.markers, o.alerts, o.page},
 		Limits: o.limits, Logger: opts.Logger,
 	})
@@ -241,9 +243,8 @@ func (o *Observer) Reload(c *config.Config) error {
 		o.grafana = grafana
 		o.markers.Kick()
 	}
-	targets := c.EngineTargets(o.log)
-	o.config, o.topology = c, c.Topology(targets)
-	o.sampler.Update(targets)
+	o.config, o.targets = c, c.EngineTargets(o.log)
+	o.lend()
 	if o.uploader != nil {
 		o.uploader.Kick()
 	}

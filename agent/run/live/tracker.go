@@ -106,6 +106,8 @@ func (t *tracker) follow(ctx context.Context, notifier *follow.Notifier) {
 	t.read(readCtx, &readers, notifier)
 	defer t.release()
 	t.log.Info("following run", "title", t.meta.Title)
+	t.opts.Borrow(t.dir)
+	defer t.opts.GiveBack(t.dir)
 
 	wake, cancel := t.subscribe(notifier)
 	defer cancel()
@@ -383,6 +385,7 @@ func (t *tracker) close() bool {
 		return false
 	}
 	t.setMeta(meta)
+	_ = t.dir.EndLogin() // the wrapper may have been killed
 	t.log.Info("run over", "outcome", meta.Outcome, "reason", meta.Reason)
 	return true
 }

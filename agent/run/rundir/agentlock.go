@@ -15,6 +15,8 @@ type AgentInfo struct {
 	Address string `json:"address"`
 	// URL of the live page, with a trailing slash.
 	URL string `json:"url"`
+	// Foreign: the agent runs as another user.
+	Foreign bool `json:"-"`
 }
 
 const agentLock = "agent.lock"
@@ -79,7 +81,7 @@ func Agent(dataDir string) (AgentInfo, bool) {
 	if !lockHeld(path) {
 		return AgentInfo{}, false
 	}
-	var info AgentInfo
+	info := AgentInfo{Foreign: !Own(path)}
 	if data, err := os.ReadFile(path); err == nil {
 		_ = json.Unmarshal(data, &info) // half written: the agent's address is unknown
 	}
