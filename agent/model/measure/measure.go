@@ -91,8 +91,9 @@ type Measure struct {
 	Column  Placement
 	// NoChart: the measure has no chart, since it hardly changes.
 	NoChart bool
-	// OnlyChanges: the chart is left out if the value never changes.
-	OnlyChanges bool
+	// OnlyChanges: the chart is left out if the value never changes. EvenZero: it is drawn even if all
+	// values are 0.
+	OnlyChanges, EvenZero bool
 	// ChartOf is the measure whose chart shows this one as a line; nil: the measure has its own
 	// chart.
 	ChartOf *Measure

@@ -85,7 +85,7 @@ func shareOfCPU(m *measure.Metric, others ...*measure.Metric) measure.Source {
 var (
 	Busy = measure.New(measure.Measure{
 		ID: "cpu_busy", Title: "CPU", Short: "busy", Note: "share of all cores in use",
-		Unit: measure.Ratio, Scope: measure.Host, Summary: measure.Mean, Spread: true, Column: measure.EachHost, Rank: 10,
+		Unit: measure.Ratio, Scope: measure.Host, Summary: measure.Mean, Spread: true, EvenZero: true, Column: measure.EachHost, Rank: 10,
 	}).Or(shareOfCPU(cpuUser, cpuSystem, cpuSoftIRQ, cpuIRQ, cpuSteal), measure.ValueOf(BusyShare))
 	IOWait = measure.New(measure.Measure{
 		ID: "cpu_iowait", ChartOf: Busy, Title: "CPU waiting for disks", Short: "iowait", Note: "share of all cores idle while a disk was waited for",

@@ -12,7 +12,6 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
-	"github.com/benchwatch/benchwatch/agent/run/host"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
 	"github.com/benchwatch/benchwatch/agent/run/record"
 	"github.com/benchwatch/benchwatch/agent/run/review"
@@ -158,7 +157,7 @@ func sampledCharts(scope measure.Scope, targets []string, samples *series.Thinne
 		if m.Stacked {
 			c.stack()
 		}
-		if (!c.zero() || m == host.Busy) && !(m.OnlyChanges && c.constant()) {
+		if (!c.zero() || m.EvenZero) && !(m.OnlyChanges && c.constant()) {
 			charts = append(charts, c)
 		}
 	}
@@ -211,7 +210,7 @@ func toolCharts(v *record.Intervals) []Chart {
 				}
 			}
 		}
-		if m == tool.Throughput || !c.zero() {
+		if m.EvenZero || !c.zero() {
 			charts = append(charts, c)
 		}
 	}

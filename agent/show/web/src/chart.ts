@@ -71,7 +71,7 @@ export class Chart {
     // One value is no line; the tables have it.
     if (!this.group.live && !series.some((s) => s.values.filter((v) => v != null).length > 1)) return false;
     if (this.spec.only_changes) return series.some((s) => s.min !== s.max);
-    return series.some((s) => s.min != null && !(this.spec.hideZero && s.min === 0 && s.max === 0));
+    return series.some((s) => s.min != null && (this.spec.even_zero || s.min !== 0 || s.max !== 0));
   }
 
   /** Drops the plot, so that it is drawn again with other series or colours. */

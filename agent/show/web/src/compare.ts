@@ -1,5 +1,5 @@
 import uPlot from 'uplot';
-import { type Chosen, type Compare, getComparison, getHistory, type History, type Run } from './api';
+import { type Chosen, type Compare, getComparison, getHistory, type History, ids, type Run } from './api';
 import { sections } from './blocks';
 import { Charts } from './charts';
 import { el } from './dom';
@@ -14,7 +14,7 @@ import { colour } from './theme';
 const points = 600;
 
 /** What charts compare: throughput, headline latency, errors. */
-const compared = ['transactions', 'latency', 'errors'];
+const compared: string[] = [ids.throughput, ids.latency, ids.errorRate];
 
 /** Two or more runs beside each other: a table, and their lines over the same seconds. */
 export class CompareView {
@@ -163,7 +163,7 @@ export class CompareView {
           const s = t
             .of(measure)
             .find(({ name: [, of, stat] }) =>
-              measure === 'transactions' ? of === 'transaction' : measure === 'latency' ? headlineName(h.run, t) === `${of} ${stat}` : true,
+              measure === ids.throughput ? of === 'transaction' : measure === ids.latency ? headlineName(h.run, t) === `${of} ${stat}` : true,
             );
           if (!s) continue;
           const name: [string, string, string] = [measure, g.name, r.id];

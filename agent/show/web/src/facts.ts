@@ -1,4 +1,4 @@
-import type { Drain, Latency, Run, RunDetail } from './api';
+import { type Drain, ids, type Latency, type Run, type RunDetail } from './api';
 import { el } from './dom';
 import * as format from './format';
 import type { Table } from './table';
@@ -139,7 +139,7 @@ export function messages(r: RunDetail): HTMLElement | null {
 
 /** The operation and the statistic of a run's headline latency among its intervals, as the agent has it; of a run without one, the first percentile. */
 export function headlineName(r: Run, intervals: Table): string {
-  const all = intervals.of('latency').map((s) => `${s.name[1]} ${s.name[2]}`);
+  const all = intervals.of(ids.latency).map((s) => `${s.name[1]} ${s.name[2]}`);
   const own = r.latency && `${r.latency.operation} ${r.latency.stat}`;
   return (own !== undefined && all.includes(own) ? own : all.find((n) => / p\d/.test(n))) ?? all[0] ?? '';
 }

@@ -1,4 +1,4 @@
-import type { Run, RunDetail, TableName } from './api';
+import { ids, type Run, type RunDetail, type TableName } from './api';
 import { el, setText } from './dom';
 import { drainText, failed, lasted, latencyName, live } from './facts';
 import * as format from './format';
@@ -20,7 +20,7 @@ export class Tiles {
   update(r: RunDetail, tables: Record<TableName, Table>, now: number): void {
     const going = live(r);
     const best = top(
-      tables.intervals.of('transactions').filter((s) => s.name[1] === 'transaction'),
+      tables.intervals.of(ids.throughput).filter((s) => s.name[1] === 'transaction'),
       (s) => s.max,
     );
     this.set(
@@ -42,14 +42,14 @@ export class Tiles {
     const notes = [share, reconnects, said].filter(Boolean).join(', ');
     this.set('errors', going ? 'errors so far' : 'errors, whole run', format.number(r.errors), notes, (r.errors ?? 0) > 0);
     this.clock(r, now);
-    const lags = tables.servers.of('lag_seconds');
-    const behind = tables.servers.of('lag_transactions');
+    const lags = tables.servers.of(ids.lagSeconds);
+    const behind = tables.servers.of(ids.lagTransactions);
     const [all, unit] = lags.length > 0 ? [lags, format.seconds] : [behind, (v: number) => `${format.number(v)} tx`];
     const worst = top(all, (s) => s.max);
     const most = top(all, lastOf);
     if (worst && most)
       this.set('lag', 'worst lag now', unit(most.of), `${most.of > 0 ? most.series.name[1] : 'on all servers'}; ${unit(worst.of)} at most`);
-    const paused = top(tables.servers.of('flow_control'), lastOf);
+    const paused = top(tables.servers.of(ids.flowControl), lastOf);
     if (paused)
       this.set('flow', 'flow control now', format.share(paused.of), `paused on ${paused.series.name[1]}; ${format.share(paused.series.max)} at most`);
     const drained = Object.values(r.drain ?? {});
@@ -87,7 +87,7 @@ export class Tiles {
 }
 
 function worstLatency(r: Run, t: Table): string {
-  const s = t.of('latency').find((x) => x.name[1] === r.latency?.operation && x.name[2] === r.latency.stat);
+  const s = t.of(ids.latency).find((x) => x.name[1] === r.latency?.operation && x.name[2] === r.latency.stat);
   return s?.max != null ? `worst interval ${format.seconds(s.max)}` : '';
 }
 

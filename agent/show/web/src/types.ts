@@ -1,5 +1,15 @@
 // Generated from the Go types by `go test ./agent/show/web -update`. Do not edit.
 
+/** The measures that the page shows in a way of its own. */
+export const ids = {
+  throughput: 'transactions',
+  latency: 'latency',
+  errorRate: 'errors_per_second',
+  lagSeconds: 'lag_seconds',
+  lagTransactions: 'lag_transactions',
+  flowControl: 'flow_control',
+};
+
 export interface ChartLine {
   id: string;
   label: string;
@@ -13,6 +23,7 @@ export interface Chart {
   scope: 'run' | 'server' | 'host';
   summary: 'mean' | 'median' | 'max' | 'last' | 'increase';
   only_changes?: boolean;
+  even_zero?: boolean;
   stacked?: boolean;
   measures: ChartLine[];
 }
