@@ -15,54 +15,32 @@ import (
 
 // Host is a machine to sample that does not belong to a target.
 type Host struct {
-	Name         string
-	NodeExporter string
-	Cluster      string
-	Role         string
+	Name         string `key:"name"`
+	NodeExporter string `key:"node_exporter"`
+	Cluster      string `key:"cluster"`
+	Role         string `key:"role" default:"server"`
 }
 
-func (h *Host) keys() []key {
-	return []key{
-		{
-			name: "name", to: text(&h.Name), doc: "Short unique name. Required",
-			check: func() error { return required(h.Name, "a short name") },
-		},
-		{
-			name: "node_exporter", to: text(&h.NodeExporter), doc: "URL of its node_exporter, such as `http://lb1:9100/metrics`. Required",
-			check: func() error {
-				if err := required(h.NodeExporter, "the http:// or https:// address of a node_exporter"); err != nil {
-					return err
-				}
-				return CheckURL(h.NodeExporter)
-			},
-		},
-		{
-			name: "cluster", to: text(&h.Cluster), doc: "The cluster whose runs it takes part in",
-			initialDoc: "runs whose generator, server or proxy has the machine's name as `uname -n` prints it",
-		},
-		{
-			name: "role", to: text(&h.Role), initial: "server", doc: "What it does for `cluster`: `server`, `proxy` or `generator`",
-			check: func() error {
-				roles := []string{string(rundir.ServerHost), string(rundir.ProxyHost), string(rundir.GeneratorHost)}
-				if !slices.Contains(roles, h.Role) {
-					return fmt.Errorf("unknown role %q: expected one of %s", h.Role, strings.Join(roles, ", "))
-				}
-				return nil
-			},
-		},
+func (h *Host) check() error {
+	address := cmp.Or(required(h.NodeExporter, "the http:// or https:// address of a node_exporter"), CheckURL(h.NodeExporter))
+	var role error
+	roles := []string{string(rundir.ServerHost), string(rundir.ProxyHost), string(rundir.GeneratorHost)}
+	if !slices.Contains(roles, h.Role) {
+		role = fmt.Errorf("unknown role %q: expected one of %s", h.Role, strings.Join(roles, ", "))
 	}
+	return cmp.Or(in("name", required(h.Name, "a short name")), in("node_exporter", address), in("role", role))
 }
 
-// checkHosts checks the whole list, since it needs the targets.
+// checkHosts needs the targets.
 func (c *Config) checkHosts() error {
 	for i, h := range c.Hosts {
 		used := slices.ContainsFunc(c.Hosts[:i], func(o Host) bool { return o.Name == h.Name }) ||
 			slices.ContainsFunc(c.Targets, func(t Target) bool { return t.Name == h.Name && t.NodeExporter != "" })
 		if used {
-			return &elementError{fmt.Sprintf("[%d].name", i), fmt.Errorf("%q is used twice", h.Name)}
+			return in(fmt.Sprintf("hosts[%d].name", i), fmt.Errorf("%q is used twice", h.Name))
 		}
 		if h.Cluster != "" && !c.hasCluster(h.Cluster) {
-			return &elementError{fmt.Sprintf("[%d].cluster", i), noCluster(h.Cluster)}
+			return in(fmt.Sprintf("hosts[%d].cluster", i), noCluster(h.Cluster))
 		}
 	}
 	return nil
