@@ -121,7 +121,7 @@ func detailMeasures(rows []Row) []Measure {
 		}
 		all = append(all, drainedRate(target))
 	}
-	all = append(all, busiest("cpu", ""), busiest("generator cpu", rundir.GeneratorHost), busiest("server cpu", rundir.ServerHost))
+	all = append(all, busiest("cpu", ""), busiest("generator cpu", rundir.GeneratorHost))
 	return slices.DeleteFunc(all, func(m Measure) bool {
 		return !slices.ContainsFunc(rows, func(r Row) bool { return series.IsKnown(m.Value(&r)) })
 	})
@@ -140,13 +140,19 @@ func drainedRate(target string) Measure {
 	})
 }
 
-// busiest is the CPU of the busiest machine with a role, of all machines if it is empty.
+// busiest is the CPU of the busiest machine with a role, of all machines if it is empty. The machine of a
+// server may be one that only the database reports.
 func busiest(name string, role rundir.HostRole) Measure {
 	m := newServerMeasure(name, host.Busy.Unit, table.UnitOf(host.Busy), func(r *Row) float64 {
 		most := series.Unknown()
 		for i := range r.Machines {
 			one := &r.Machines[i]
 			if v := one.Value(host.Busy); series.IsKnown(v) && !(v <= most) && (role == "" || slices.Contains(one.Roles, role)) {
+				most = v
+			}
+		}
+		for i := range r.Servers {
+			if v := r.Servers[i].Value(engine.MachineCPU); series.IsKnown(v) && !(v <= most) && (role == "" || role == rundir.ServerHost) {
 				most = v
 			}
 		}
