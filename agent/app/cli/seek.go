@@ -33,6 +33,8 @@ func newSeek() *cobra.Command {
 	r.repeat = 1
 	cmd.whole(&r.repeat, "repeat", "N", "Number of trials of each value; the majority decides")
 	r.addRunning(cmd)
+	r.addResult(cmd)
+	r.print = r.result
 	return cmd.does(func(s Streams) error {
 		r.streams = s
 		return r.run(r.fresh)

@@ -116,7 +116,7 @@ type Sample struct {
 }
 
 // Bookkeeping are labels that only number runs and do not affect them.
-var Bookkeeping = []string{"sweep", "step", "repeat"}
+var Bookkeeping = []string{"sweep", "step", "repeat", "ab", "block"}
 
 // Compare compares groups. selected are the names of the facts by which the runs
 // of the groups were selected.
