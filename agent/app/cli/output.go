@@ -2,13 +2,16 @@ package cli
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 
 	"github.com/benchwatch/benchwatch/agent/base/terminal"
+	"github.com/benchwatch/benchwatch/agent/many/compare"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
+	"github.com/benchwatch/benchwatch/agent/show/report"
 )
 
 // output is the file that a document is written to.
@@ -77,4 +80,26 @@ func (o *output) stream(s Streams, write func(io.Writer) error) error {
 		return fmt.Errorf("write %s: %w", o.file, err)
 	}
 	return nil
+}
+
+// averaging is the flag that decides which value represents repeated runs.
+type averaging struct{ mean bool }
+
+func (a *averaging) declare(cmd command) {
+	cmd.toggle(&a.mean, "mean", "Use means of repeated runs in the figures and their table instead of medians")
+}
+
+func (a averaging) average() compare.Average {
+	if a.mean {
+		return compare.ByMean
+	}
+	return compare.ByMedian
+}
+
+// writeFigure writes the first figure as a file of its own.
+func writeFigure(w io.Writer, plots []*report.Plot) error {
+	if len(plots) == 0 {
+		return withHint(errors.New("nothing varies: there is no figure"), "name what is along the axis with --x")
+	}
+	return plots[0].WriteSVG(w)
 }

@@ -1,6 +1,11 @@
+// Package host samples machines: the agent's own from procfs, others from their node_exporter. Both
+// sources give the same values, so a limit of the generator is found in the same way as a limit of
+// a server.
 package host
 
-import "github.com/benchwatch/benchwatch/agent/model/measure"
+import (
+	"github.com/benchwatch/benchwatch/agent/model/measure"
+)
 
 func gauge(name string, labels ...string) *measure.Metric {
 	return &measure.Metric{Name: name, Labels: labels}
@@ -182,3 +187,7 @@ var (
 func cost(rank int, id, title, note string, unit measure.Unit, sources ...measure.Source) *measure.Measure {
 	return measure.New(measure.Measure{ID: id, Title: title, Note: note, Unit: unit, Scope: measure.Host, Summary: measure.Cost, NoChart: true, Rank: rank}).Or(sources...)
 }
+
+// File is the name of the file with the samples of the run's machines in a run directory. Its
+// format is that of the servers' record, see package record.
+const File = "host.jsonl"

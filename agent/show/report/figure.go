@@ -134,3 +134,19 @@ func doubles(texts []string, places map[string]float64) bool {
 	n := len(texts)
 	return n > 2 && places[texts[0]] > 0 && places[texts[n-1]]/places[texts[0]] >= 2*float64(n-1)
 }
+
+// FigurePlots returns a figure of each measure.
+func FigurePlots(s *compare.FigureSet) []*Plot {
+	measures := s.Named
+	if measures == nil {
+		measures = review.FigureMeasures(s.Rows)
+	}
+	var plots []*Plot
+	for _, f := range compare.Figures(measures) {
+		p := PlotFigure(f, s.X, s.Average, s.Points)
+		if !p.Empty() && (s.Given || len(p.X.Ticks) > 1) {
+			plots = append(plots, p)
+		}
+	}
+	return plots
+}
