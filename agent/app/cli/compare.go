@@ -42,7 +42,7 @@ func newCompare() *cobra.Command {
 	cmd := newCommand("compare", "Compare runs or groups of runs.",
 		"benchwatch compare version=1.2 version=1.3 --fail-if 'tps<-5%' --fail-if 'p99>+10%'")
 	r := &compareCommand{}
-	cmd.arguments(&r.specs, "GROUP...", "Ids of runs with commas, labels k=v[,k=v], or last=N and labels for the N newest other runs of each kind; the first group is the baseline")
+	cmd.arguments(&r.specs, "GROUP...", "Ids of runs with commas, labels k=v[,k=v], or last=N and labels for the N newest other runs; the first group is the baseline")
 	r.format = "text"
 	cmd.choice(&r.format, "format", "FORMAT", "Format of the comparison: text, markdown, csv, json, html, svg (one figure over --x) or junit", "text", "markdown", "csv", "json", "html", "svg", "junit")
 	cmd.texts(&r.failIf, "fail-if", "LIMIT", "Exit with status 3 if a group is beyond this limit by more than noise: tps<-5%, p99>+10% (relative to the baseline), lag>10s, errors>1%; repeatable")

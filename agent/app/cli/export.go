@@ -170,7 +170,7 @@ func backfill(histories []*record.History) (*metrics.Backfill, error) {
 	return b, nil
 }
 
-// isLog reports whether a name is that of a log and not of a run.
+// isLog reports whether a name is a log's and not a run's.
 func isLog(name string) bool {
 	info, err := os.Stat(name)
 	return err == nil && info.Mode().IsRegular()

@@ -83,8 +83,8 @@ func entries(out io.Writer, page terminal.Terminal, title string, rows [][2]stri
 	}
 }
 
-// nearest returns the name that a misspelled one probably means: the one that needs
-// the fewest changes, at most two and not more than a third of its characters; ""
+// nearest returns the name that a misspelled name probably means: it needs the fewest
+// changes, at most two and not more than a third of its characters; ""
 // if there is none or several are as near.
 func nearest(name string, known []string) string {
 	best, distance := "", min(2, len(name)/3)+1

@@ -35,7 +35,7 @@ type initCommand struct {
 }
 
 func newInit() *cobra.Command {
-	cmd := newCommand("init", "Write a configuration: prompt for data directory, servers, Grafana and Prometheus, or take them from flags; test the logins, create a Grafana token, import the dashboards.",
+	cmd := newCommand("init", "Write a configuration from prompts or flags, test the logins, create a Grafana token, import the dashboards.",
 		"benchwatch init --target=mysql://monitor@10.0.0.1?cluster=blue --password-file=monitor.password --yes")
 	r := &initCommand{}
 	r.plan.File = "benchwatch.yml"
@@ -61,7 +61,7 @@ func newInit() *cobra.Command {
 
 func (r *initCommand) run() error {
 	if _, err := os.Stat(r.plan.File); err == nil && !r.plan.Replace {
-		return withHint(fmt.Errorf("%s exists", r.plan.File), "name another file with --config.file, or replace it with --force")
+		return withHint(fmt.Errorf("write %s: the file exists", r.plan.File), "name another file with --config.file, or replace it with --force")
 	}
 	if err := r.flags(); err != nil {
 		return err
@@ -287,7 +287,7 @@ func checkURL(flag, address string) error {
 
 // dashboardsImported is what `dashboards import --format=json` prints.
 type dashboardsImported struct {
-	// Dashboards are those of the program, with what the Grafana had of them before.
+	// Dashboards are the embedded ones, with what the Grafana had before.
 	Dashboards []setup.Dashboard `json:"dashboards"`
 }
 

@@ -305,7 +305,7 @@ func (r *runCommand) followGroup(ctx context.Context, remote *generator.Remote, 
 				r.streams.notice("ending all generators")
 				late = time.After(leaveTime)
 			case ending:
-				r.streams.notice("ending all generators (once more to leave them)")
+				r.streams.notice("ending all generators (Ctrl-C again to leave them running)")
 			}
 			asked = asked || ending
 			remote.Signal(s)

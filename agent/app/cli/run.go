@@ -586,7 +586,7 @@ func (r *runCommand) afterwards(own *observation, signals <-chan os.Signal) {
 		linger = defaultLinger
 	}
 	if wait := linger - time.Since(ended); wait > 0 {
-		r.streams.notice("serving metrics for %s more (Ctrl-C ends it)", wait.Round(time.Second))
+		r.streams.notice("serving metrics for %s more (Ctrl-C to stop)", wait.Round(time.Second))
 		select {
 		case <-time.After(wait):
 		case <-signals:

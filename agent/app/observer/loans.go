@@ -49,7 +49,7 @@ func (o *Observer) giveBack(dir rundir.Directory) {
 	}
 }
 
-// lend makes the sampled targets those of the configuration and of the loans. The caller holds mu.
+// lend samples the targets of the configuration and of the loans. The caller holds mu.
 func (o *Observer) lend() {
 	c := *o.config
 	c.Targets = slices.Clone(c.Targets)

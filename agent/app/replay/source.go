@@ -99,7 +99,7 @@ func (s *Source) ReadStatements(context.Context, map[string]*engine.StatementRea
 // SampleNow does nothing.
 func (s *Source) SampleNow() {}
 
-// Update does nothing: the targets are those of the record.
+// Update does nothing: the record has the targets.
 func (s *Source) Update([]engine.Target) {}
 
 // chunk is lines of an output that are written together.
@@ -155,7 +155,7 @@ type scaled struct {
 	started time.Duration // of's Boot at start; 0: not started
 }
 
-// newScaled returns a clock whose wall clock is ahead of that of another one.
+// newScaled returns a clock whose wall clock is ahead of another clock's.
 func newScaled(of *clock.Clock, speed float64, ahead time.Duration) *scaled {
 	s := &scaled{of: of, speed: speed, base: of.Boot(), wall: of.Wall().Add(ahead).UTC().Truncate(time.Millisecond)}
 	s.id = fmt.Sprintf("replay %s %d", of.ID, s.base)

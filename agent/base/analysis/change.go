@@ -117,7 +117,7 @@ func (s *search) divide(begin, end int) {
 	}
 }
 
-// odd returns the stretch [from, to) whose mean differs most from that of the rest,
+// odd returns the stretch [from, to) whose mean differs most from the mean of the rest,
 // and the sum of squares that the difference explains. No piece is shorter than
 // minPart.
 func odd(points []float64) (from, to int, most float64) {

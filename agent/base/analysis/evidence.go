@@ -17,7 +17,7 @@ type Evidence struct {
 	Tool string
 	// Seconds is how long the run took.
 	Seconds float64
-	// Threads is how many clients the tool had, each of which waits for an answer before it
+	// Threads is how many clients the tool had. Each waits for an answer before it
 	// asks again unless Rate is known: the transactions per second that the tool was to make.
 	// Queue is how many of them waited for a thread of the tool at its end.
 	Threads, Rate, Queue float64

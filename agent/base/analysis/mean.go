@@ -221,7 +221,7 @@ const (
 	fewestApart, farApart = 8, 3
 )
 
-// Apart reports whether the level of one series is below that of the other over their whole
+// Apart reports whether the level of one series is below the level of the other over their whole
 // length, however much the values depend on each other: the means of its eighths are all below
 // the other's, by at least half of how much they vary, or the middle half of its values is below a
 // third of the other's. isLower is set if after is below.

@@ -266,7 +266,7 @@ func (r *Reader) Next(ctx context.Context) (Line, error) {
 }
 
 // Poll returns the next line that is already in the file. The error is ErrQuiet if there is none;
-// other errors are those of Next.
+// other errors are as for Next.
 func (r *Reader) Poll(ctx context.Context) (Line, error) {
 	for {
 		if line, ok := r.lines.next(); ok {

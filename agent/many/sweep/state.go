@@ -292,7 +292,7 @@ func List(dataDir string) ([]string, error) {
 	return ids, nil
 }
 
-// Claim makes this process the one that runs the sweep, until release. The error is ErrBusy if
+// Claim reserves the sweep for this process until release. The error is ErrBusy if
 // another process does.
 func (s *Sweep) Claim() (release func(), err error) {
 	f, err := rundir.Directory(s.dir).Lock(lockFile, false)

@@ -189,5 +189,5 @@ func cost(rank int, id, title, note string, unit measure.Unit, sources ...measur
 }
 
 // File is the name of the file with the samples of the run's machines in a run directory. Its
-// format is that of the servers' record, see package record.
+// format is the same as for servers, see package record.
 const File = "host.jsonl"

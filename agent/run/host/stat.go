@@ -8,7 +8,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 )
 
-// kernelStat is what is read of /proc/stat. Package procfs reads all of it, of which the
+// kernelStat is what is read of /proc/stat. Package procfs reads the whole file, of which the
 // interrupts of a machine with many cores are thousands of numbers.
 type kernelStat struct {
 	all      cpuTime // of all cores

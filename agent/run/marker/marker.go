@@ -195,7 +195,7 @@ func withoutEmptyLines(s string) string {
 	return strings.Join(slices.DeleteFunc(lines, func(l string) bool { return strings.TrimSpace(l) == "" }), "\n")
 }
 
-// shorten cuts s to at most n runes, the last of which is then "…".
+// shorten cuts s to at most n runes and ends it with "…".
 func shorten(s string, n int) string {
 	if len(s) <= n || utf8.RuneCountInString(s) <= n {
 		return s

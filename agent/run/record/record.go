@@ -27,7 +27,7 @@ type Recorder struct {
 	settings      settingsRecorder
 }
 
-// ErrDiskLow is the error of a record that was left out so that the tool's output has
+// ErrDiskLow is returned for a record that was left out so that the tool's output has
 // the rest of the disk.
 var ErrDiskLow = errors.New("the disk is nearly full: the rest is for the tool's output")
 
@@ -208,7 +208,7 @@ func NewNewest(path string) *Newest {
 const maxNewest = 4 << 20
 
 // Read reads what has been recorded since it was called last. It returns the servers' rows,
-// which are valid until the next call: those from Begin are new, and the one before
+// which are valid until the next call: rows from Begin are new, and the one before
 // is there for rates. A file that does not exist has none.
 func (n *Newest) Read() ([]*ServerRows, error) {
 	for _, s := range n.reader.servers {

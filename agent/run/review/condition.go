@@ -62,8 +62,8 @@ func (c *Condition) AtEnd() bool {
 	return slices.ContainsFunc(conditionMeasures(), func(m Measure) bool { return m.Condition == c.name && m.atEnd })
 }
 
-// IntervalRow returns what the tool printed of one interval as a row, whose share of
-// failures is that of the interval.
+// IntervalRow returns what the tool printed of one interval as a row, with the interval's share
+// of failures.
 func IntervalRow(r *tool.Report, countsFailures bool) Row {
 	row := Row{}
 	row.setValues(r)

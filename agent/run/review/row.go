@@ -55,8 +55,8 @@ type Row struct {
 	// Values are what the summary has of RowMeasures; of an active run, its last interval. In JSON each
 	// has a field of its own.
 	Values tool.Values `json:"-"`
-	// Latency is in seconds by statistic: that of LatencyOperation or, if that is
-	// empty, of transactions.
+	// Latency is in seconds by statistic: of LatencyOperation or, if empty, of
+	// transactions.
 	Latency          map[string]float64 `json:"latency_seconds,omitempty"`
 	LatencyOperation string             `json:"latency_operation,omitempty"`
 	// FailedShare is the share of the transactions that failed, each attempt
@@ -121,7 +121,7 @@ func NewRow(s *ingest.Snapshot) Row {
 	return r
 }
 
-// RestoreRow returns the run that was encoded as JSON. The facts are those of meta.
+// RestoreRow returns the run that was encoded as JSON. The facts come from meta.
 func RestoreRow(data []byte, meta *rundir.Meta) (Row, error) {
 	var r Row
 	if err := json.Unmarshal(data, &r); err != nil {
@@ -334,7 +334,7 @@ func (r *Row) ThreadsCell() table.Cell {
 	return table.Whole(r.Threads)
 }
 
-// HeadlineCell names the latency unless it is the one that the head names.
+// HeadlineCell names the latency unless the head does.
 func (r *Row) HeadlineCell() table.Cell {
 	if !r.headline.Known {
 		return table.Cell{}

@@ -1,7 +1,7 @@
 // Package metrics turns runs, server samples and the agent's own state into
 // Prometheus series. All series are made at scrape time from what is true now:
 // what is over or unknown is not exposed. Names and help texts of run and agent
-// series are here; those of servers are declared by their engines.
+// series are here; the engines declare the series of servers.
 package metrics
 
 import (

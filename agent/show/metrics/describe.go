@@ -91,7 +91,7 @@ func Families() []*Family {
 	return all
 }
 
-// engineFamilies are those of the engines' metrics, made once each.
+// engineFamilies are the families of the engines' metrics, made once each.
 var engineFamilies = familyCache{known: map[*measure.Metric]*Family{}}
 
 type familyCache struct {

@@ -88,7 +88,7 @@ func (b *Backfill) RemoteWrite(ctx context.Context, to RemoteWriter) (Sent, erro
 	return sent, send()
 }
 
-// earliest returns the time of the first sample that is left, the largest number if there is none.
+// earliest returns the time of the first remaining sample, the largest number without samples.
 func earliest(cursors []*cursor) int64 {
 	first := int64(math.MaxInt64)
 	for _, c := range cursors {

@@ -12,7 +12,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// PlotFigure draws a figure over a parameter; points returns those of one of its measures.
+// PlotFigure draws a figure over a parameter; points returns the points of a measure.
 func PlotFigure(f compare.Figure, x string, average compare.Average, points func(*review.Measure) []compare.FigurePoint) *Plot {
 	var all []compare.FigurePoint
 	for i := range f {

@@ -30,12 +30,12 @@ type Plot struct {
 	Marks []PlotMark
 	// Notes are shown below the legend.
 	Notes []string
-	// Width is how wide the drawing is in its own units, of which a text is 11 high; 0:
+	// Width of the drawing in its own units, in which text is 11 high; 0:
 	// as wide as a chart.
 	Width float64
 }
 
-// Axis of a plot. Its ends are those of the values.
+// Axis of a plot. It extends from the smallest to the largest value.
 type Axis struct {
 	// Title is shown at the axis; the y axis has the plot's unit.
 	Title string
@@ -58,7 +58,7 @@ type PlotLine struct {
 	Bars bool
 	// Fit: a curve that was computed, without points.
 	Fit bool
-	// Colour is that of another line, from 1 on; 0: its own.
+	// Colour of another line, from 1 on; 0: its own.
 	Colour int
 }
 
@@ -159,7 +159,7 @@ func newScale(a *Axis, values []float64, begin, end float64, toZero bool) plotSc
 
 const plotHeight = 230.0
 
-// textWidth is about that of a digit.
+// textWidth is about the width of a digit.
 const textWidth = 6.7
 
 // SVG draws the plot. All text in it is escaped.
@@ -189,13 +189,13 @@ func (p *Plot) writeSVG(b *strings.Builder, style string) {
 	b.WriteString(`</svg>`)
 }
 
-// head is the height of the title of a drawing that stands alone, row that of a line below it.
+// head is the height of the title of a standalone drawing, row the height of a line below it.
 const head, row = 34.0, 15.0
 
-// width is that of the drawing.
+// width of the drawing.
 func (p *Plot) width() float64 { return cmp.Or(p.Width, chartWidth) }
 
-// height is that of the drawing.
+// height of the drawing.
 func (p *Plot) height(alone bool) float64 {
 	if !alone {
 		return plotHeight

@@ -85,7 +85,7 @@ func Describe(in tool.Invocation) tool.Description {
 	return d
 }
 
-// options are those of a command line and of its option files.
+// options of a command line and of its option files.
 type options struct{ *option.Set }
 
 func parseOptions(in tool.Invocation) options {

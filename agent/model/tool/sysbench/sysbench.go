@@ -246,7 +246,7 @@ func (o *options) warn(d *tool.Description, age generation) {
 	}
 }
 
-// options are those of a command line and its configuration files. Names are in lower case with
+// options of a command line and its configuration files. Names are in lower case with
 // underscores, since sysbench treats `-` and `_` alike.
 type options struct {
 	*option.Set
