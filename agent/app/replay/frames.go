@@ -182,6 +182,7 @@ func (s *target) sample(row int, tick float64, now time.Time) engine.Sample {
 			status.Set(c.metric, v, c.labels...)
 		}
 	}
+	status.NoData = s.Values(engine.ReplicationPosition.Name) == nil
 	if v := s.at(engine.ReplicationPosition, row); v.Known {
 		status.Position, status.Replicating = position(v.Value), true
 	}

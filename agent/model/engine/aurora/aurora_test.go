@@ -177,8 +177,8 @@ func TestDrain(t *testing.T) {
 	if !engine.Reached(reader, goal) {
 		t.Errorf("%v has not reached %v", reader, goal)
 	}
-	if n, ok := reader.Behind(goal); !ok || n != 0 {
-		t.Errorf("behind %d, %v", n, ok)
+	if _, ok := reader.Behind(goal); ok {
+		t.Error("transactions were counted")
 	}
 	if engine.Reached(reader, position{"another", time.Time{}}) {
 		t.Error("positions of two clusters were compared")

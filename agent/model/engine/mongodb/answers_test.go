@@ -79,7 +79,7 @@ func TestFerretDB(t *testing.T) {
 	if s.Version != "7.0.42" || s.Role != "standalone" || s.Uptime != 37758*time.Millisecond || s.Position != nil {
 		t.Errorf("got %+v", s)
 	}
-	enginetest.Absent(t, s, engine.QueriesTotal)
+	enginetest.Want(t, s, 4, engine.QueriesTotal)
 	enginetest.Absent(t, s, engine.Connections)
 	if n := f.commands()["replSetGetStatus"]; n != 0 {
 		t.Errorf("replSetGetStatus was asked %d times of a server without a set", n)

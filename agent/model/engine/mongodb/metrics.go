@@ -46,7 +46,7 @@ var (
 	_ = fields.Map(measure.NewGauge("mongodb_active_clients", "Clients that read or write at this instant (globalLock.activeClients).", "kind"),
 		"readers: globalLock.activeClients.readers", "writers: globalLock.activeClients.writers")
 	_                 = fields.Map(measure.NewGauge("mongodb_transactions_open", "Multi-document transactions open now."), "transactions.currentOpen")
-	latencySeconds    = measure.NewCounter("mongodb_latency_seconds_total", "Time spent in operations, by kind; over mongodb_latency_operations_total it is their mean latency.", "kind")
+	latencySeconds    = measure.NewCounter("mongodb_latency_seconds_total", "Time spent in operations, by kind (opLatencies); over mongodb_latency_operations_total it is their mean latency. Reads of the oplog by other members are left out; commands are those of drivers, members and monitoring, too.", "kind")
 	latencyOperations = measure.NewCounter("mongodb_latency_operations_total", "Operations counted in mongodb_latency_seconds_total.", "kind")
 	documents         = measure.NewCounter("mongodb_documents_total", "Documents inserted, updated, deleted and returned.", "op")
 	_                 = fields.Map(measure.NewCounter("mongodb_scanned_keys_total", "Index keys examined by queries."), "metrics.queryExecutor.scanned")
@@ -124,7 +124,7 @@ var (
 
 // The measures of a server.
 var (
-	_ = engine.ServerLatency.Or(measure.RateOf(latencySeconds).Over(latencyOperations))
+	_ = engine.ServerLatency.Or(measure.RateOf(latencySeconds).Over(latencyOperations).On("kind", reads, writes))
 	_ = engine.FlowControl.Or(measure.ShareOf(flowControlLaggedTime), measure.ValueOf(flowControlLagged))
 	_ = engine.ServerCPU.Or(measure.RateOf(cpuSeconds))
 	_ = engine.ServerMemory.Or(measure.ValueOf(residentMemory))

@@ -38,6 +38,7 @@ type prober struct {
 	statements uint64            // sent so far, without heartbeats
 	slow       slowAnswers
 	sessions   engine.SessionStates
+	oplog      oplogReads
 }
 
 // denial is a command that the server refused.
@@ -140,6 +141,9 @@ func (p *prober) probe(ctx context.Context) (*engine.Status, error) {
 		s.Version = info.text("version")
 	}
 	applyGreeting(s, &member)
+	if err := p.leaveOutOplogReads(ctx, s, d); err != nil {
+		return nil, err
+	}
 
 	switch {
 	case member.router:
@@ -154,10 +158,10 @@ func (p *prober) probe(ctx context.Context) (*engine.Status, error) {
 		}
 		p.probeOplog(ctx, s, d, now)
 	}
-	if member.state != stateArbiter {
-		if err := p.probeSessions(ctx, s, member.router); err != nil {
-			return nil, err
-		}
+	if member.state == stateArbiter {
+		p.sessions.Set(s, nil) // it serves no clients
+	} else if err := p.probeSessions(ctx, s, member.router); err != nil {
+		return nil, err
 	}
 	asked := time.Now()
 	if pong, err := p.ask(ctx, "ping", ""); err != nil {

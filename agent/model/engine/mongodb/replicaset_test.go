@@ -156,8 +156,8 @@ func TestOptimeOrder(t *testing.T) {
 			if got := engine.Reached(c.b, a); got != !c.more {
 				t.Errorf("b reaches a: %v", got)
 			}
-			if n, ok := a.Behind(c.b); ok != !c.less || n != 0 {
-				t.Errorf("behind %d, %v: operations can't be counted", n, ok)
+			if _, ok := a.Behind(c.b); ok {
+				t.Error("operations were counted")
 			}
 		})
 	}
