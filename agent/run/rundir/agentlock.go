@@ -16,6 +16,8 @@ type AgentInfo struct {
 	Address string `json:"address"`
 	// URL of the live page, with a trailing slash.
 	URL string `json:"url"`
+	// Config is the absolute path of its configuration; empty: it has none.
+	Config string `json:"config,omitempty"`
 	// Foreign: the agent runs as another user.
 	Foreign bool `json:"-"`
 }
