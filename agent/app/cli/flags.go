@@ -52,6 +52,17 @@ func (f *dataFlags) declare(cmd command) {
 	cmd.text(&f.dataDirFlag, "data-dir", "DIR", "Folder of the runs (default: data_dir of the configuration)")
 }
 
+// same returns the flags with which another command finds the same runs, after a space.
+func (f *dataFlags) same() string {
+	switch {
+	case f.dataDirFlag != "":
+		return " --data-dir=" + f.dataDirFlag
+	case f.configFile != "":
+		return " --config.file=" + f.configFile
+	}
+	return ""
+}
+
 // hintDataDir is the hint for a data directory that can't be used.
 const hintDataDir = "choose another folder with --data-dir"
 

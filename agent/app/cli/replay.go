@@ -76,6 +76,7 @@ func (r *replayCommand) run() (err error) {
 		return err
 	}
 	defer own.stop()
+	r.streams.notice("live page at %s (metrics at /metrics)", own.page)
 	return r.follow(ctx, player, own)
 }
 
@@ -141,7 +142,7 @@ func (r *replayCommand) follow(ctx context.Context, player *replay.Player, own *
 	if err != nil {
 		return err
 	}
-	_ = report.WriteOutcome(r.streams.Err, h, terminal.Of(r.streams.Err)) // no one reads it if stderr is gone
+	_ = report.WriteOutcome(r.streams.Err, h, "", terminal.Of(r.streams.Err)) // no one reads it if stderr is gone
 	if r.format == jsonFormat {
 		if err := writeJSON(r.streams.Out, h); err != nil {
 			return err

@@ -27,6 +27,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/base/secret"
 	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/base/terminal"
+	engines "github.com/benchwatch/benchwatch/agent/model/engine/registry"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/model/tool/commandline"
@@ -51,6 +52,7 @@ type runCommand struct {
 	input  io.Reader // the tool's output, if it is piped
 	inject bool
 	sample bool
+	quiet  bool
 	linger time.Duration
 	// lingerSet: --linger was given.
 	lingerSet bool
@@ -72,6 +74,8 @@ type runCommand struct {
 	// login of the tool, lent to an agent until stopLending; nil: not lent.
 	login       *rundir.Login
 	stopLending func()
+	// unsampled is what the summary prints if no server was sampled.
+	unsampled string
 	// unrecorded: the end of the run could not be written (a full disk), so no
 	// agent will close it.
 	unrecorded bool
@@ -80,24 +84,29 @@ type runCommand struct {
 func newRun() *cobra.Command {
 	cmd := newCommand("run", "Run a benchmark tool and follow it. If the command is '-', the output of the tool is read from standard input.",
 		"benchwatch run -- sysbench oltp_read_write --threads=16 --time=60 run")
-	r := &runCommand{observing: addObserving(cmd, "warn")}
+	r := &runCommand{}
+	cmd.toggle(&r.sample, "sample", "Sample the servers that the tool connects to, with the login of its command line, which stays in memory")
 	cmd.text(&r.title, "title", "TEXT", "Title of the run (default: workload, threads and target)")
 	cmd.labels(&r.labels, "label", "Label of the run; repeatable")
+	cmd.toggle(&r.quiet, "quiet,q", "Print only the tool's output, warnings and errors")
+	addFormat(cmd, &r.format, text, jsonFormat)
+	r.abort = addAborting(cmd)
 	r.selecting = addSelecting(cmd)
+	cmd.text(&r.tool, "tool", "NAME", "Benchmark tool (default: recognised from the command)")
+	cmd.text(&r.id, "run-id", "ID", "Id of the run (default: start time, workload and threads)")
+	addInject(cmd, &r.inject)
+	cmd.duration(&r.timeout, "drain-timeout", "Wait at most this long for replicas to catch up (default: runs.drain_timeout of the configuration)")
+	cmd.duration(&r.linger, "linger", "Serve metrics this long after the end of the run, if no agent is running (default: 10s on a terminal, else 0s)")
 	r.grouping = addGrouping(cmd)
 	r.connecting = addConnecting(cmd)
-	cmd.text(&r.id, "run-id", "ID", "Id of the run (default: start time, workload and threads)")
-	cmd.text(&r.tool, "tool", "NAME", "Benchmark tool (default: recognised from the command)")
-	addInject(cmd, &r.inject)
-	cmd.toggle(&r.sample, "sample", "Sample the servers that the tool connects to, with the login of its command line, which stays in memory")
-	cmd.duration(&r.linger, "linger", "Serve metrics this long after the end of the run, if no agent is running (default: 10s on a terminal, else 0s)")
-	cmd.duration(&r.timeout, "drain-timeout", "Wait at most this long for replicas to catch up (default: runs.drain_timeout of the configuration)")
-	r.abort = addAborting(cmd)
-	addFormat(cmd, &r.format, text, jsonFormat)
+	r.observing = addObserving(cmd, "warn")
 	cmd.arguments(&r.command, "[COMMAND...]", "Command line of the benchmark, after --")
 	return cmd.does(func(s Streams) error {
 		r.lingerSet = cmd.Flags().Changed("linger")
-		r.streams, r.terminal, r.progress = s, terminal.Of(s.Err), terminal.NewProgress(s.Err)
+		r.streams, r.terminal = s, terminal.Of(s.Err)
+		if !r.quiet {
+			r.progress = terminal.NewProgress(s.Err)
+		}
 		r.streams.Out, r.streams.Err = r.progress.Above(s.Out), r.progress.Above(s.Err)
 		defer r.progress.Clear()
 		return r.run()
@@ -195,6 +204,13 @@ func (r *runCommand) check() error {
 	return nil
 }
 
+// note prints what is no warning.
+func (r *runCommand) note(format string, args ...any) {
+	if !r.quiet {
+		r.streams.notice(format, args...)
+	}
+}
+
 // printNotes prints what the user should know before the tool starts.
 func (r *runCommand) printNotes(command *commandline.Command, meta *rundir.Meta) {
 	if space, err := rundir.SpaceOf(r.config.DataDir); err == nil {
@@ -203,13 +219,13 @@ func (r *runCommand) printNotes(command *commandline.Command, meta *rundir.Meta)
 		}
 	}
 	for _, note := range command.Description.Notes {
-		r.streams.notice("note: %s", note)
+		r.note("note: %s", note)
 	}
 	if meta.Tool == "" {
-		r.streams.notice("note: no known benchmark tool in this command: its output is kept, but not parsed; name the tool with --tool")
+		r.note("note: no known benchmark tool in this command: its output is kept, but not parsed; name the tool with --tool")
 	}
 	if len(command.Added) > 0 {
-		r.streams.notice("added %s for live reports (--no-inject leaves the command unchanged)", strings.Join(command.Added, " "))
+		r.note("added %s for live reports (--no-inject leaves the command unchanged)", strings.Join(command.Added, " "))
 	}
 }
 
@@ -316,14 +332,26 @@ func (r *runCommand) chooseServers(command *commandline.Command, meta *rundir.Me
 		} else if meta.Selection == nil {
 			meta.Selection = rundir.NewSelection(nil, names)
 		}
-		r.streams.notice("sampling %s as user %q%s", table.Join(names), d.User, by)
+		r.note("sampling %s as user %q%s", table.Join(names), d.User, by)
 	case !beside && len(r.config.Targets) == 0 && d.Engine != "" && d.Target != "" && meta.Selection == nil:
-		r.streams.notice("note: %s is not sampled: --sample samples it with the tool's own login, --config.file names servers", d.Target)
+		r.note("note: %s is not sampled: --sample samples it with the tool's own login, --config.file names servers", d.Target)
 	}
+	r.unsampled = unsampled(d)
 	if beside || meta.Selection == nil {
 		return nil
 	}
 	return checkSelection(r.config, meta.Selection)
+}
+
+// unsampled is what the summary prints for a run without servers; empty for a tool without any.
+func unsampled(d *tool.Description) string {
+	switch {
+	case d.Target == "":
+		return ""
+	case engines.ByName(d.Engine) == nil:
+		return "none sampled: benchwatch does not sample this kind of database"
+	}
+	return "none sampled; to sample " + d.Target + " with the tool's login: benchwatch run --sample --"
 }
 
 // hintServers is the hint for servers that can't be sampled with the tool's login.
@@ -522,13 +550,14 @@ func (r *runCommand) observe(ctx context.Context) (*observation, error) {
 	own := &observation{}
 	if agent, ok := rundir.Agent(r.config.DataDir); ok {
 		if agent.URL != "" {
-			r.streams.notice("live page at %s#/runs/%s, served by the agent", agent.URL, url.PathEscape(r.dir.ID()))
+			r.note("live page at %s#/runs/%s, served by the agent", agent.URL, url.PathEscape(r.dir.ID()))
 		}
 		return own, nil
 	}
 	if err := r.begin(ctx, own, observer.Options{Config: r.config, Only: r.ids(), Logger: r.log}, r.streams); err != nil {
 		return nil, ownFailure(err, "")
 	}
+	r.note("live page at %s (metrics at /metrics)", own.page)
 	return own, nil
 }
 
@@ -571,13 +600,16 @@ func (r *runCommand) afterwards(own *observation, signals <-chan os.Signal) {
 		r.streams.notice("%v", err)
 		return
 	}
-	_ = report.WriteOutcome(r.streams.Err, h, r.terminal) // no one reads it if stderr is gone
+	if !r.quiet {
+		_ = report.WriteOutcome(r.streams.Err, h, r.unsampled, r.terminal) // no one reads it if stderr is gone
+	}
 	if r.format == jsonFormat {
 		if err := writeJSON(r.streams.Out, h); err != nil {
 			r.streams.notice("%v", err)
 		}
 	}
-	r.streams.notice("run %s: %s", meta.ID, r.dir)
+	r.note("run %s: %s", meta.ID, r.dir)
+	r.note("next: benchwatch report %s%s", lastRun, r.same())
 	if own.observer == nil {
 		return
 	}
@@ -586,7 +618,7 @@ func (r *runCommand) afterwards(own *observation, signals <-chan os.Signal) {
 		linger = defaultLinger
 	}
 	if wait := linger - time.Since(ended); wait > 0 {
-		r.streams.notice("serving metrics for %s more (Ctrl-C to stop)", wait.Round(time.Second))
+		r.note("serving metrics for %s more (Ctrl-C to stop)", wait.Round(time.Second))
 		select {
 		case <-time.After(wait):
 		case <-signals:
