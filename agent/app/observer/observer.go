@@ -78,7 +78,8 @@ type Observer struct {
 	uploader *archive.Uploader // nil: only some runs are observed
 	peers    *peer.Set         // nil: only some runs are observed
 	served   *peer.Server
-	registry *prometheus.Registry
+	gatherer *metrics.Gatherer
+	registry *prometheus.Registry // of the agent's process
 
 	mu       sync.Mutex
 	config   *config.Config
@@ -137,12 +138,14 @@ func New(opts Options) (*Observer, error) {
 		DataDir: o.dataDir, Runs: o.watcher.Snapshots,
 		Output: func() bool { return opts.Authenticated != nil && opts.Authenticated() },
 	}
-	o.registry = o.newRegistry(now)
+	o.gatherer = o.newGatherer(now)
+	o.registry = prometheus.NewRegistry()
+	o.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), versioncollector.NewCollector("benchwatch"))
 	return o, nil
 }
 
-// newRegistry returns what a scrape collects. now is the clock of a replay, nil otherwise.
-func (o *Observer) newRegistry(now func() time.Time) *prometheus.Registry {
+// newGatherer returns the series of runs and servers. now is the clock of a replay, nil otherwise.
+func (o *Observer) newGatherer(now func() time.Time) *metrics.Gatherer {
 	sources := metrics.Sources{
 		Runs: o.watcher.Snapshots, WaitingRuns: o.watcher.Waiting, Samples: o.sampler.Latest, MissedTicks: o.sampler.MissedTicks, SamplerLate: o.sampler.Late,
 		Deliveries: o.markers.Stats, Points: o.markers.Points, Now: now,
@@ -151,9 +154,7 @@ func (o *Observer) newRegistry(now func() time.Time) *prometheus.Registry {
 	if o.uploader != nil {
 		sources.Uploads, sources.Peers = o.uploader.Stats, o.peers.Stats
 	}
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), versioncollector.NewCollector("benchwatch"), metrics.NewCollector(sources))
-	return registry
+	return metrics.NewGatherer(sources)
 }
 
 // Run observes until ctx is done and all its goroutines have ended.

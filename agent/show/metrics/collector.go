@@ -7,13 +7,9 @@ package metrics
 import (
 	"slices"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
 
-	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/benchwatch/benchwatch/agent/base/histogram"
 	"github.com/benchwatch/benchwatch/agent/many/archive"
 	"github.com/benchwatch/benchwatch/agent/many/peer"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
@@ -48,78 +44,39 @@ type Sources struct {
 	Now func() time.Time
 }
 
-// Collector is an unchecked prometheus.Collector: which series there are
-// depends on the runs and servers.
-type Collector struct {
-	sources Sources
-	now     func() time.Time
-	roles   roles
-}
-
-// NewCollector returns a collector of sources.
-func NewCollector(sources Sources) *Collector {
-	now := sources.Now
-	if now == nil {
-		now = time.Now
-	}
-	return &Collector{sources: sources, now: now, roles: roles{last: map[string]string{}}}
-}
-
-// Describe sends nothing, which makes the collector unchecked.
-func (c *Collector) Describe(chan<- *prometheus.Desc) {}
-
-// Collect writes the series that are true now. A series that can't be made is an
-// error of the scrape, which serves all others and logs the error.
-func (c *Collector) Collect(ch chan<- prometheus.Metric) {
-	now := c.now()
-	emit := func(f *Family, v float64, labels ...string) {
-		m, err := prometheus.NewConstMetric(f.desc, valueTypes[f.Type], v, labels...)
-		if err != nil {
-			m = prometheus.NewInvalidMetric(f.desc, err)
-		}
-		ch <- m
-	}
-	distribution := func(f *Family, h *histogram.Histogram, sum float64, labels ...string) {
-		buckets := make(map[float64]uint64, len(histogram.Ladder))
-		for _, bound := range histogram.Ladder {
-			buckets[bound] = h.CountUpTo(bound)
-		}
-		m, err := prometheus.NewConstHistogram(f.desc, h.Count(), sum, buckets, labels...)
-		if err != nil {
-			m = prometheus.NewInvalidMetric(f.desc, err)
-		}
-		ch <- m
-	}
-	if c.sources.Runs != nil {
-		snaps := c.sources.Runs()
+// collect emits the series that are true now.
+func (g *Gatherer) collect() {
+	now := g.now()
+	if g.sources.Runs != nil {
+		snaps := g.sources.Runs()
 		for i := range snaps {
-			emitRun(emit, distribution, &snaps[i], now)
+			emitRun(g.emit, g.emitHistogram, &snaps[i], now)
 		}
 	}
-	if c.sources.WaitingRuns != nil {
-		emit(runsWaiting, float64(c.sources.WaitingRuns()))
+	if g.sources.WaitingRuns != nil {
+		g.emit(runsWaiting, float64(g.sources.WaitingRuns()))
 	}
-	if c.sources.Samples != nil {
-		frame := c.sources.Samples()
+	if g.sources.Samples != nil {
+		frame := g.sources.Samples()
 		for i := range frame.Samples {
-			c.sample(emit, &frame.Samples[i])
+			g.sample(&frame.Samples[i])
 		}
 	}
-	if c.sources.Space != nil {
-		if space, err := c.sources.Space(); err == nil { // an unknown value is absent
-			emit(dataFree, float64(space.Free))
-			emit(dataSize, float64(space.Size))
+	if g.sources.Space != nil {
+		if space, err := g.sources.Space(); err == nil { // an unknown value is absent
+			g.emit(dataFree, float64(space.Free))
+			g.emit(dataSize, float64(space.Size))
 		}
 	}
-	if c.sources.MissedTicks != nil {
-		emit(missedTicks, float64(c.sources.MissedTicks()))
+	if g.sources.MissedTicks != nil {
+		g.emit(missedTicks, float64(g.sources.MissedTicks()))
 	}
-	if c.sources.SamplerLate != nil {
-		emit(samplerLate, c.sources.SamplerLate().Seconds())
+	if g.sources.SamplerLate != nil {
+		g.emit(samplerLate, g.sources.SamplerLate().Seconds())
 	}
-	c.uploads(emit)
-	c.peers(emit)
-	c.markers(emit)
+	g.uploads()
+	g.peers()
+	g.markers()
 }
 
 var runInfo = stateFamily("run_info", "Facts about a run as labels, the user's own labels among them; value 1. Kept as long as the run's summary.",
@@ -133,7 +90,7 @@ func emitInfo(emit emit, m *rundir.Meta) {
 		names, values = append(names, f.Name), append(values, label(f.Value))
 	}
 	f := newFamily(strings.TrimPrefix(runInfo.Name, prefix), runInfo.Help, names)
-	f.state = true
+	f.state, f.varies = true, true
 	emit(f, 1, values...)
 }
 
@@ -165,36 +122,29 @@ var (
 	dbInfo      = family("db_info", "The server's version and flavour as labels; value 1.", append(targetLabels[:4:4], "version", "flavour")...)
 )
 
-// roles remember what a server called itself, so that its label does not
-// change because it is down.
-type roles struct {
-	mu   sync.Mutex
-	last map[string]string // by target
-}
-
-func (r *roles) of(s *engine.Sample) string {
+// role returns the role of a server. What the server called itself stays its label
+// while it is down.
+func (g *Gatherer) role(s *engine.Sample) string {
 	if s.Target.Role != "" {
 		return s.Target.Role
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	if s.Up() {
-		r.last[s.Target.Name] = s.Status.Role
+		g.roles[s.Target.Name] = s.Status.Role
 	}
-	return r.last[s.Target.Name]
+	return g.roles[s.Target.Name]
 }
 
-// sample emits the series of one server. If it did not answer, that is only that
-// it is down and how often it restarted.
-func (c *Collector) sample(emit emit, s *engine.Sample) {
-	labels := []string{s.Target.Name, s.Target.Engine, s.Target.Cluster, c.roles.of(s)}
+// sample emits the series of one server. For a server that did not answer, only up=0
+// and the restarts.
+func (g *Gatherer) sample(s *engine.Sample) {
+	labels := []string{s.Target.Name, s.Target.Engine, s.Target.Cluster, g.role(s)}
 	for v := range s.All {
-		emit(engineFamilies.of(v.Metric), v.V, append(slices.Clip(labels), v.Labels...)...)
+		g.emit(engineFamilies.of(v.Metric), v.V, append(slices.Clip(labels), v.Labels...)...)
 	}
 	if !s.Up() {
 		return
 	}
-	emit(dbDuration, s.Answered.Sub(s.Asked).Seconds(), labels...)
-	emit(dbSampledAt, seconds(s.Answered), labels...)
-	emit(dbInfo, 1, append(slices.Clip(labels), label(s.Status.Version), s.Status.Flavour)...)
+	g.emit(dbDuration, s.Answered.Sub(s.Asked).Seconds(), labels...)
+	g.emit(dbSampledAt, seconds(s.Answered), labels...)
+	g.emit(dbInfo, 1, append(slices.Clip(labels), label(s.Status.Version), s.Status.Flavour)...)
 }
