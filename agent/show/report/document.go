@@ -30,6 +30,9 @@ type Document struct {
 	// Version is benchwatch's.
 	Version string   `json:"benchwatch_version"`
 	Runs    []Report `json:"runs"`
+	// VerdictLast: the result of a run and what follows from it are at the end, where a terminal
+	// without a pager shows them.
+	VerdictLast bool `json:"-"`
 }
 
 // Report is a run with its charts and sections.
@@ -58,13 +61,21 @@ func New(h *record.History, others ...rundir.Meta) Report {
 }
 
 func (d *Document) page() *document.Page {
+	verdict := []string{"result", "limits", "observed", "trust"}
 	p := &document.Page{Title: d.Title(), Made: d.Made, Version: d.Version, About: " from the tool's raw output and the recorded samples of the servers"}
 	if len(d.Runs) > 1 {
 		p.Contents = table.New(table.Named("run", "threads", "tps", "latency", "errors", "duration", "result")...)
 	}
 	for i := range d.Runs {
 		r := &d.Runs[i]
-		p.Documents = append(p.Documents, r.Document())
+		one := r.Document()
+		if d.VerdictLast {
+			one.Sections = slices.Clone(one.Sections)
+			slices.SortStableFunc(one.Sections, func(a, b document.Section) int {
+				return slices.Index(verdict, a.ID) - slices.Index(verdict, b.ID)
+			})
+		}
+		p.Documents = append(p.Documents, one)
 		if p.Contents != nil {
 			p.Contents.Add(table.Text(r.title()), r.ThreadsCell(), table.Optional(r.Values.Of(tool.Throughput), table.PerSecond), table.Text(r.Headline()),
 				table.Optional(r.Values.Of(tool.Errors), table.Count), table.Text(table.Duration(r.DurationSeconds)), table.Text(r.Status()))
