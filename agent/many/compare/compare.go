@@ -463,14 +463,6 @@ func (c *Comparison) addNotes() {
 // Over replaces the comparison's table by the table of the figures.
 func (c *Comparison) Over(s *FigureSet) { c.Arranged, c.Figures = s, s.Data() }
 
-// OverTable is the table of the figures; nil without figures.
-func (c *Comparison) OverTable() *table.Table {
-	if c.Arranged == nil {
-		return nil
-	}
-	return c.Arranged.Table()
-}
-
 // Table has a row for each line except details: the combination, the measure, each group's sample
 // and, except for the first group, its ratio and difference. It omits measures that are alike in
 // all groups, see [Comparison.FoldedLine].

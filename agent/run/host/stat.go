@@ -11,7 +11,6 @@ import (
 // kernelStat is what is read of /proc/stat. Package procfs reads the whole file, of which the
 // interrupts of a machine with many cores are thousands of numbers.
 type kernelStat struct {
-	all      cpuTime // of all cores
 	cores    map[string]cpuTime
 	switches float64
 	booted   float64 // seconds of Unix time
@@ -34,9 +33,7 @@ func parseStat(text []byte) (*kernelStat, error) {
 		name, rest, _ := bytes.Cut(line, []byte(" "))
 		switch {
 		case bytes.HasPrefix(name, []byte("cpu")):
-			if core := string(name[len("cpu"):]); core == "" {
-				s.all = coreTime(rest)
-			} else {
+			if core := string(name[len("cpu"):]); core != "" { // else the sum of all
 				s.cores[core] = coreTime(rest)
 			}
 		case string(name) == "ctxt":

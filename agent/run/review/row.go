@@ -313,19 +313,6 @@ func (r *Row) OwnTitle() string {
 	return title
 }
 
-// ThreadsText is the text of the cell of threads.
-func (r *Row) ThreadsText() string { return r.ThreadsCell().String() }
-
-// Throughput is the text of the cell of transactions per second.
-func (r *Row) Throughput() string {
-	return table.Optional(r.Values.Of(tool.Throughput), table.PerSecond).String()
-}
-
-// ErrorsText is the text of the cell of errors.
-func (r *Row) ErrorsText() string {
-	return table.Optional(r.Values.Of(tool.Errors), table.Count).String()
-}
-
 // ThreadsCell returns the number of threads.
 func (r *Row) ThreadsCell() table.Cell {
 	if r.Threads == 0 {
