@@ -5,7 +5,7 @@ import "github.com/benchwatch/benchwatch/agent/model/measure"
 // The metrics that several engines share. Each engine sets those that its servers report; a metric
 // that a server lacks is absent, never 0.
 var (
-	QueriesTotal         = measure.NewCounter("db_queries_total", "Statements that clients sent (MySQL: Questions; MongoDB: commands that read or write, see databases.md). The agent's own are in it.")
+	QueriesTotal         = measure.NewCounter("db_queries_total", "Statements that clients sent (MySQL: Questions; MongoDB: commands that read or write, see databases.md). The agent's own are in it (MySQL).")
 	StatementsTotal      = measure.NewCounter("db_statements_total", "Statements executed, those of replication appliers included (MySQL: Queries).")
 	CommitsTotal         = measure.NewCounter("db_commits_total", "COMMIT statements executed (MySQL: Com_commit), so without autocommit. On asynchronous replicas applied transactions are in it.")
 	AutocommitsTotal     = measure.NewCounter("db_autocommits_total", "Transactions committed without a COMMIT statement since the agent sampled the server first (MySQL, MariaDB): those in the binary log (Binlog_cache_use) beyond the COMMIT statements, a lower bound; without a binary log the statements that write, while no client uses BEGIN or COMMIT.")

@@ -4,4 +4,4 @@ package engines
 
 import "github.com/benchwatch/benchwatch/internal/servers"
 
-func init() { mongoVersions = servers.MongoDBVersions }
+func init() { mongoVersions, mongoAll = servers.MongoDBVersions, true }

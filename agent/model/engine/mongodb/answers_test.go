@@ -170,6 +170,11 @@ func TestArbiterWithUser(t *testing.T) {
 	if n := f.commands()["saslStart"]; n != 0 {
 		t.Errorf("tried to log in %d times", n)
 	}
+	for _, cmd := range f.all("serverStatus") {
+		if _, err := cmd.LookupErr("oplog"); err == nil {
+			t.Error("asked an arbiter for its oplog")
+		}
+	}
 	for _, m := range s.Missing {
 		if !strings.Contains(m, "holds no users") {
 			t.Errorf("missing %q", m)

@@ -3,7 +3,6 @@ package mongodb
 import (
 	"context"
 	"slices"
-	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -17,10 +16,9 @@ type latencySum struct{ seconds, operations float64 }
 
 // oplogReads are the reads of the oplog by other members, which a server counts like clients' reads.
 type oplogReads struct {
-	served  float64       // requests for more of the oplog, at the last reading
-	sum     latencySum    // at the last reading
-	clients latencySum    // reads without those of the oplog, as last shown
-	uptime  time.Duration // of the server at the last tick
+	served  float64    // requests for more of the oplog, at the last reading
+	sum     latencySum // at the last reading
+	clients latencySum // reads without those of the oplog, as last shown
 }
 
 // leaveOutOplogReads subtracts other members' reads of the oplog from the latency of reads. Without
@@ -33,11 +31,7 @@ func (p *prober) leaveOutOplogReads(ctx context.Context, s *engine.Status, d doc
 		return nil
 	}
 	operations, _ := s.Get(latencyOperations, reads)
-	if s.Uptime < p.oplog.uptime { // restarted
-		p.oplog = oplogReads{}
-	}
 	o := &p.oplog
-	o.uptime = s.Uptime
 	if served != o.served {
 		ctx, cancel := engine.WithShare(ctx, 0.5)
 		defer cancel()

@@ -220,7 +220,7 @@ func readMemberStates(s *engine.Status, members []setMember) {
 			continue
 		}
 		s.Set(memberLag, lag.Seconds(), m.name)
-		if m.self && s.Replicating {
+		if m.self && s.Replicating && m.state != statePrimary {
 			s.CoarseLagSeconds = series.Some(max(0, lag-s.Delay).Seconds())
 		}
 	}
