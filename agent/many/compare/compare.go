@@ -439,7 +439,7 @@ func (c *Comparison) addNotes() {
 		c.Notes = append(c.Notes, "one run each: (these runs do not overlap) means that the level of a run varies too much for a test, or a run has too few intervals, but every eighth of one run has a higher mean than every eighth of the other, by at least half of their spread, or three quarters of its intervals are above three times three quarters of the other's. It shows that these two runs differ, but not that another pair would: repeat the runs, at least 4 for each group")
 	}
 	if verdicts[RunsStall] {
-		c.Notes = append(c.Notes, "one of these runs has stalls that the other lacks. They are too few to know whether they recur: repeat the runs, at least 4 for each group")
+		c.Notes = append(c.Notes, "one of these runs has stalls or slow phases that the other lacks. They are too few to know whether they recur: repeat the runs, at least 4 for each group")
 	}
 	if verdicts[TooShort] {
 		c.Notes = append(c.Notes, "too short to tell: the intervals of a run depend too strongly on each other for a test, for example in slow waves, or noise may hide such waves. Repeat the runs, at least 4 for each group, or make them longer")

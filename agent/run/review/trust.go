@@ -409,7 +409,7 @@ func (j *judge) generator() {
 	busy, steal := v.Tally(host.Busy), v.Tally(host.Steal)
 	share := busy.Share(busyHost)
 	if !series.IsKnown(share) {
-		if busy.Count > 0 { // which coverage has said
+		if slices.ContainsFunc(j.h.Hosts, func(one *record.Host) bool { return one.Has(rundir.GeneratorHost) }) { // coverage has said how little
 			return
 		}
 		j.add(Unknown, "the CPU of the generator was not recorded: if it was busy, the numbers are the generator's, not the database's")
