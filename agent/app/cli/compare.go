@@ -313,12 +313,18 @@ func (r *compareCommand) chooseLast(c *choice, taken, kinds map[string]bool) err
 	return err
 }
 
+// longestName is the length of a list of ids from which on the group has the name of the first run.
+const longestName = 48
+
 // name returns the parts of the argument that not all groups have, as the group's name and as facts; the
-// whole argument if there are none.
+// whole argument if there are none, or the first of many runs.
 func (c *choice) name(all []choice) (string, []rundir.Fact) {
 	own := slices.DeleteFunc(slices.Clone(c.facts), func(f rundir.Fact) bool {
 		return !slices.ContainsFunc(all, func(other choice) bool { return !slices.Contains(other.facts, f) })
 	})
+	if first, _, _ := strings.Cut(c.spec, ","); c.named() && len(c.dirs) > 1 && len(c.spec) > longestName {
+		return fmt.Sprintf("%s and %d more", first, len(c.dirs)-1), nil
+	}
 	if len(own) == 0 {
 		return c.spec, c.facts
 	}

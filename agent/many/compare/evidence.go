@@ -410,6 +410,9 @@ func probability(p float64) string {
 	return fmt.Sprintf("p=%.3f", p)
 }
 
+// manyTimes is the ratio from which on a difference is no percentage.
+const manyTimes = 10
+
 // difference formats the difference with its significance. It never returns a bare percentage if
 // the significance is unknown.
 func (s *Sample) difference() string {
@@ -417,6 +420,9 @@ func (s *Sample) difference() string {
 		return ""
 	}
 	change := fmt.Sprintf("%+.1f %%", (s.Ratio.Value-1)*100)
+	if s.Ratio.Value >= manyTimes {
+		change = analysis.Number(s.Ratio.Value) + " times as much"
+	}
 	switch s.Verdict {
 	case Different:
 		return fmt.Sprintf("%s (%s)", change, probability(s.P.Value))
