@@ -19,8 +19,8 @@ type kernelStat struct {
 // jiffies are what /proc counts in, a hundredth of a second on all machines that Go runs on.
 const jiffies = 100
 
-func readStat(f *files) (*kernelStat, error) {
-	text, err := f.read("/proc/stat")
+func readStat(t tree) (*kernelStat, error) {
+	text, err := t.read("/proc/stat")
 	if err != nil {
 		return nil, err
 	}
