@@ -24,12 +24,12 @@ import (
 // OptionCommand is the option of a machine that ssh reads: the command that connects, with its options.
 const OptionCommand = "command"
 
-// Files that a sample needs, those of links and names, and those of facts. Shells replace * and [].
+// Files that a sample needs, and those that are read once a minute: names, links and facts. Shells replace
+// * and [].
 const (
 	sampleFiles = "/proc/stat /proc/uptime /proc/meminfo /proc/vmstat /proc/diskstats /proc/net/dev /proc/net/snmp /proc/net/netstat /proc/schedstat" +
 		" /proc/pressure/cpu /proc/pressure/io /proc/pressure/memory /proc/sys/net/netfilter/nf_conntrack_count /proc/sys/net/netfilter/nf_conntrack_max"
-	linkFiles = "/proc/sys/kernel/hostname /proc/sys/kernel/osrelease /sys/class/net/*/speed"
-	factFiles = "/etc/os-release /proc/self/mountinfo /proc/sys/vm/swappiness /proc/sys/net/core/somaxconn /proc/sys/net/ipv4/ip_local_port_range" +
+	factFiles = "/proc/sys/kernel/hostname /proc/sys/kernel/osrelease /etc/os-release /proc/self/mountinfo /proc/sys/vm/swappiness /proc/sys/net/core/somaxconn /proc/sys/net/ipv4/ip_local_port_range" +
 		" /proc/sys/net/ipv4/tcp_tw_reuse /sys/class/dmi/id/sys_vendor /sys/class/dmi/id/product_name /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor" +
 		" /sys/kernel/mm/transparent_hugepage/enabled /sys/devices/system/node/node[0-9]*/cpulist /sys/class/net/*/queues/rx-*/rps_cpus /sys/class/net/*/speed" +
 		" /sys/block/*/size /sys/block/*/device/model /sys/block/*/queue/rotational /sys/block/*/queue/scheduler /sys/block/*/queue/write_cache"
@@ -42,8 +42,7 @@ const (
 // another kind passes it to sh as it is.
 const script = `LC_ALL=C; export LC_ALL; echo ` + ready + `; while read -r q n; do case $q in ` +
 	`s) grep -sE "` + sampleLines + `" ` + sampleFiles + `;; ` +
-	`l) grep -sE "` + sampleLines + `" ` + sampleFiles + `; grep -s "" ` + linkFiles + `;; ` +
-	`f) grep -s "^model name" /proc/cpuinfo /dev/null; grep -s "" ` + factFiles + `;; ` +
+	`f) grep -sE "` + sampleLines + `" ` + sampleFiles + `; grep -s "" ` + factFiles + `; grep -s "^model name" /proc/cpuinfo /dev/null;; ` +
 	`esac 2>/dev/null; echo "` + end + ` $n"; done`
 
 const (
@@ -68,7 +67,8 @@ type sshProber struct {
 	received []byte
 	unended  int // bytes of an answer whose end has not been received
 	number   int // of the last request
-	linksAt  time.Time
+	factsAt  time.Time
+	facts    engine.Settings
 	links    map[string]float64 // speeds in bytes per second
 
 	nodename, release string
@@ -98,8 +98,8 @@ func (p *sshProber) Close() error {
 // Probe implements engine.Prober. Connecting may take several ticks.
 func (p *sshProber) Probe(ctx context.Context) (*engine.Status, error) {
 	request := "s"
-	if p.session == nil || time.Since(p.linksAt) >= linkEvery {
-		request = "l"
+	if p.session == nil || time.Since(p.factsAt) >= linkEvery {
+		request = "f"
 	}
 	files, err := p.ask(ctx, request)
 	if err != nil {
@@ -109,11 +109,13 @@ func (p *sshProber) Probe(ctx context.Context) (*engine.Status, error) {
 	if err := r.fill(files); err != nil {
 		return nil, fmt.Errorf("%s has no readable /proc/stat: only Linux can be read by ssh: %w", p.host, err)
 	}
-	if request == "l" {
-		p.linksAt, p.links = time.Now(), speeds(files, r)
+	if request == "f" {
+		p.factsAt, p.links = time.Now(), speeds(files, r)
 		p.nodename, p.release = word(files, "/proc/sys/kernel/hostname"), word(files, "/proc/sys/kernel/osrelease")
 	}
-	r.nodename, r.release = p.nodename, p.release
+	if r.nodename, r.release = p.nodename, p.release; request == "f" {
+		p.facts = facts(files, r, p.links)
+	}
 	r.setSpeeds(p.links)
 	if before := p.previous; before != nil && max(r.booted-before.booted, before.booted-r.booted) <= 2 {
 		r.booted = before.booted // the kernel computes it from its clock, rounded
@@ -127,16 +129,13 @@ func (p *sshProber) Probe(ctx context.Context) (*engine.Status, error) {
 	return out, nil
 }
 
-// Settings implements engine.Configured: what those of the agent's own machine are.
-func (p *sshProber) Settings(ctx context.Context) (engine.Settings, error) {
-	if !p.isReady || p.previous == nil {
+// Settings implements engine.Configured: what those of the agent's own machine are, as of a minute ago at
+// most.
+func (p *sshProber) Settings(context.Context) (engine.Settings, error) {
+	if p.facts == nil {
 		return nil, errors.New("not connected")
 	}
-	files, err := p.ask(ctx, "f")
-	if err != nil {
-		return nil, err
-	}
-	return facts(files, p.previous, p.links), nil
+	return maps.Clone(p.facts), nil
 }
 
 // ask sends a request and returns its answer.
@@ -247,7 +246,7 @@ func (p *sshProber) waiting(err error, limit time.Duration, reason error) error 
 func (p *sshProber) lost(err error) error {
 	session, banner, wasReady := p.session, p.banner, p.isReady
 	_ = p.Close() // it has no error; all output has arrived afterwards
-	p.isReady, p.linksAt = false, time.Time{}
+	p.isReady, p.factsAt, p.facts = false, time.Time{}, nil
 	text := table.Clip(table.Plain(session.Printed()), 300)
 	switch {
 	case errors.Is(err, engine.ErrTooMuch) && (wasReady || banner == ""):

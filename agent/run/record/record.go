@@ -82,7 +82,7 @@ func (r *Recorder) RecordHosts(f engine.Frame) error {
 	facts := f
 	facts.Samples = nil
 	for _, s := range f.Samples {
-		if s.Target.Engine == host.Procfs && s.Settings != nil {
+		if (s.Target.Engine == host.Procfs || s.Target.Engine == host.SSH) && s.Settings != nil {
 			target := *s.Target // servers may have the same name
 			target.Name = MachineSettings + target.Name
 			s.Target = &target

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
-	"github.com/benchwatch/benchwatch/agent/model/measure"
 	"github.com/benchwatch/benchwatch/agent/model/tool/registry"
 	"github.com/benchwatch/benchwatch/agent/run/record"
 	"github.com/benchwatch/benchwatch/internal/agents"
@@ -37,7 +36,7 @@ func TestHostBySSH(t *testing.T) {
 	if err := os.WriteFile(l.config, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := benchwatch(t.Context(), append([]string{"run", "--config.file=" + l.config, "--id=hosts", "--linger=0s", "--drain-timeout=1s", "--web.listen-address=127.0.0.1:0", "--"}, load(seconds)...)...)
+	c := benchwatch(t.Context(), append([]string{"run", "--config.file=" + l.config, "--run-id=hosts", "--linger=0s", "--drain-timeout=1s", "--web.listen-address=127.0.0.1:0", "--"}, load(seconds)...)...)
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -70,32 +69,41 @@ func TestHostBySSH(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	machines := map[string]*record.Host{}
-	for _, one := range h.Hosts {
-		machines[one.Host] = one
+	_, machines, err := h.AllSamples(t.Context())
+	if err != nil {
+		t.Fatal(err)
 	}
-	if machines["gen1"] == nil || machines["exporter"] == nil {
-		t.Fatalf("%+v", h.Hosts)
+	var own, exported *record.ServerRows
+	for _, rows := range machines {
+		switch rows.Target {
+		case "gen1":
+			own = rows
+		case "exporter":
+			exported = rows
+		}
+	}
+	if own == nil || exported == nil {
+		t.Fatalf("%d machines", len(machines))
 	}
 	compared := 0
-	for _, m := range measure.All(measure.Host) {
-		a, b := machines["gen1"].Tally(m), machines["exporter"].Tally(m)
-		got, want := a.Mean(), b.Mean()
-		if m.Summary == measure.Last {
-			got, want = a.Last, b.Last
-		}
-		if !series.IsKnown(want) {
+	for _, name := range exported.Keys() {
+		if !strings.Contains(name, "_total") {
 			continue
 		}
-		t.Logf("%s: %g by ssh, %g by node_exporter, %d and %d samples", m.ID, got, want, a.Count, b.Count)
+		want, found := growth(exported, name, own)
+		got, ok := growth(own, name, exported)
+		if !found || !ok {
+			continue // of the tool and the servers, which one of both has
+		}
 		compared++
-		if m.Unit == measure.Ratio && math.Abs(got-want) < 0.002 || math.Abs(got-want) <= 0.01*math.Abs(want) {
-			continue
+		t.Logf("%s: %g by ssh, %g by node_exporter, per second", name, got, want)
+		slack := 1.0 // a second, or an operation
+		if strings.Contains(name, "bytes") {
+			slack = 64 << 10
 		}
-		t.Errorf("%s is %g by ssh, %g by node_exporter", m.ID, got, want)
-	}
-	if compared < 20 {
-		t.Errorf("%d measures were compared", compared)
+		if math.Abs(got-want) > 0.01*math.Abs(want)+slack/seconds {
+			t.Errorf("%s grows by %g/s by ssh, by %g/s by node_exporter", name, got, want)
+		}
 	}
 	facts := map[string]string{}
 	for _, s := range h.Settings {
@@ -108,6 +116,28 @@ func TestHostBySSH(t *testing.T) {
 			t.Errorf("no fact %s in %v", name, facts)
 		}
 	}
+}
+
+// growth returns by how much a counter of a machine grew per second between the first and the last tick at
+// which another source answered, too.
+func growth(s *record.ServerRows, name string, other *record.ServerRows) (perSecond float64, ok bool) {
+	values, answered := s.Values(name), map[float64]bool{}
+	for i, at := range other.Elapsed {
+		answered[at] = other.Up(i)
+	}
+	first, last := -1, -1
+	for i, at := range s.Elapsed {
+		if values != nil && answered[at] && s.Up(i) && series.IsKnown(values[i]) {
+			if first < 0 {
+				first = i
+			}
+			last = i
+		}
+	}
+	if last <= first {
+		return 0, false
+	}
+	return (values[last] - values[first]) / (s.Answered[last] - s.Answered[first]), true
 }
 
 // remoteShell returns the process of the script that a session runs, 0 if there is none.
