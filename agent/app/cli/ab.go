@@ -40,6 +40,7 @@ type abCommand struct {
 	cut        time.Duration
 	cutSet     bool
 	seed       int
+	toggling
 }
 
 func newAB() *cobra.Command {
@@ -71,10 +72,11 @@ func newAB() *cobra.Command {
 	cmd.duration(&r.maxTime, "max-time", "End after this long, decided or not")
 	cmd.duration(&r.cut, "cut", "Leave out this much at the beginning of each block (default: a tenth of it, at least 1s)")
 	cmd.whole(&r.seed, "seed", "N", "Seed of the order of the blocks (default: random)")
+	r.toggling.declare(cmd)
 	r.addRunning(cmd)
 	r.format = text
 	cmd.choice(&r.format, "format", "FORMAT", "Format of the result: text, markdown, html, json or junit", "text", "markdown", "html", "json", "junit")
-	r.course, r.print = r.plan, r.result
+	r.course, r.print, r.execute = r.plan, r.result, r.runBlocks
 	return cmd.does(func(s Streams) error {
 		r.streams = s
 		r.maxTimeSet, r.cutSet = cmd.Flags().Changed("max-time"), cmd.Flags().Changed("cut")
@@ -128,7 +130,11 @@ func (r *abCommand) fresh() (*sweep.Sweep, error) {
 	if err := p.Store(s); err != nil {
 		return nil, err
 	}
-	if err := r.checkArms(p, s.Sets); err != nil {
+	check := r.checkArms
+	if p.Toggle != nil {
+		check = r.checkToggle
+	}
+	if err := check(p, s.Sets); err != nil {
 		return nil, err
 	}
 	p.Extend(s)
@@ -148,7 +154,18 @@ func (r *abCommand) newPlan() (*ab.Plan, error) {
 	if r.seed == 0 {
 		p.Seed = rand.Uint64N(1 << 31)
 	}
+	if r.toggling.text != "" {
+		if err := r.addToggle(p); err != nil {
+			return nil, r.wrong(err)
+		}
+	}
 	for i, name := range armNames {
+		if p.Toggle != nil {
+			if len(*r.values[name]) > 0 || r.arms[name] != nil {
+				return nil, r.wrong(fmt.Errorf("--toggle and --%s: the arms of a toggle are its --values", name))
+			}
+			continue
+		}
 		arm := ab.Arm{Name: name, Values: map[string]string{}}
 		for _, text := range *r.values[name] {
 			if err := addValues(arm.Values, text); err != nil {
@@ -274,7 +291,11 @@ func (r *abCommand) result(s *sweep.Sweep) error {
 		return err
 	}
 	blocks := ab.Blocks(s)
-	result := p.Result(s.ID, blocks, r.rows(s))
+	var rows map[string]review.Row
+	if p.Toggle == nil { // otherwise all blocks are of one run
+		rows = r.rows(s)
+	}
+	result := p.Result(s.ID, blocks, rows)
 	result.Check(blocks)
 	return r.write(result)
 }

@@ -141,7 +141,10 @@ func Main(args []string, s Streams) int {
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
 	started := false
-	root.PersistentPreRun = func(*cobra.Command, []string) { started = true }
+	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) {
+		started = true
+		restoreLeft(cmd, s)
+	}
 	cmd, err := root.ExecuteC()
 	if err != nil && !started {
 		err = usageError(cmd, err, args)

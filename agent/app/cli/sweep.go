@@ -61,6 +61,8 @@ type sweepCommand struct {
 	planned bool
 	course  func(*sweep.Sweep) (sweep.Course, error)
 	print   func(*sweep.Sweep) error
+	// execute runs the steps; nil: the runner does.
+	execute func(context.Context, *sweep.Runner) error
 
 	streams Streams
 }
@@ -157,7 +159,11 @@ func (r *sweepCommand) run(fresh func() (*sweep.Sweep, error)) error {
 	if r.verbose {
 		runner.Out, runner.Err = r.streams.Out, r.streams.Err
 	}
-	if err := runner.Run(ctx); err != nil {
+	execute := r.execute
+	if execute == nil {
+		execute = func(ctx context.Context, runner *sweep.Runner) error { return runner.Run(ctx) }
+	}
+	if err := execute(ctx, runner); err != nil {
 		return r.interrupted(s, err)
 	}
 	return r.print(s)

@@ -519,6 +519,16 @@ func together[T any](n int, f func(i int) (T, error)) ([]T, []error) {
 	return values, errs
 }
 
+// Target returns a target with its login. Its name must be one of the configuration's.
+func (c *Config) Target(name string) (engine.Target, error) {
+	for i := range c.Targets {
+		if c.Targets[i].Name == name {
+			return c.Targets[i].prepare()
+		}
+	}
+	return engine.Target{}, fmt.Errorf("the configuration has no target %s", name)
+}
+
 // Topology returns the given targets, all or some of EngineTargets, with the proxies and machines.
 func (c *Config) Topology(targets []engine.Target) *topology.Topology {
 	servers := &topology.Topology{Targets: targets, Engine: engines.ByName}

@@ -114,6 +114,11 @@ func (p *Plan) Judge(s *sweep.Sweep, step *sweep.Step, row *review.Row) []string
 			step.State, step.Measured, step.Reason = sweep.Failed, nil, "the run has no "+p.Measure
 		}
 	}
+	return p.after(s, step)
+}
+
+// after describes the comparison after a step and, if it is over, skips the pending steps.
+func (p *Plan) after(s *sweep.Sweep, step *sweep.Step) []string {
 	blocks := Blocks(s)
 	var lines []string
 	if !step.Warmup {

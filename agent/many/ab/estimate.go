@@ -127,10 +127,14 @@ func (p *Plan) estimate(blocks []Block, measure, arm string, level float64) Esti
 func (p *Plan) pairs(blocks []Block, arm string) [][2]*Block {
 	var all [][2]*Block
 	var open *Block // the first block of a pair
+	round, isCompared := -1, false
 	for i := range blocks {
 		b := &blocks[i]
+		if b.Round != round {
+			round, isCompared = b.Round, b.Round >= 0 && p.compares(b.Round, arm)
+		}
 		switch {
-		case b.Round < 0 || !p.compares(b.Round, arm):
+		case !isCompared:
 		case open == nil || open.Round != b.Round:
 			open = b
 		case open.Arm == arm:
@@ -221,7 +225,7 @@ func percent(ratio float64) string { return fmt.Sprintf("%+.1f", 100*(ratio-1)) 
 // decided reports whether all limits are decided or, without any, whether each arm has a verdict.
 func (p *Plan) decided(blocks []Block) bool {
 	limits := 0
-	for _, limit := range p.limits() {
+	for _, limit := range p.Limits() {
 		if !limit.Relative {
 			continue
 		}

@@ -62,6 +62,8 @@ type Plan struct {
 	CutSeconds float64 `json:"cut_seconds"`
 	// MaxSeconds limits the time of all blocks together.
 	MaxSeconds float64 `json:"max_seconds"`
+	// Toggle is set if the arms are values of a setting that is switched within one run.
+	Toggle *Toggle `json:"toggle,omitempty"`
 }
 
 // alpha is the probability that the interval of any comparison, at any time, misses the true ratio.
@@ -90,8 +92,8 @@ func (p *Plan) Check() error {
 	return nil
 }
 
-// limits returns the limits; Check has read them before.
-func (p *Plan) limits() []*review.Condition {
+// Limits returns the limits; Check has read them before.
+func (p *Plan) Limits() []*review.Condition {
 	var all []*review.Condition
 	for _, text := range p.FailIf {
 		if c, err := review.ParseLimit(text); err == nil {
@@ -105,7 +107,7 @@ func (p *Plan) limits() []*review.Condition {
 // limits.
 func (p *Plan) measures() []string {
 	names := []string{p.Measure}
-	for _, c := range p.limits() {
+	for _, c := range p.Limits() {
 		if c.Relative && !slices.Contains(names, c.Name()) {
 			names = append(names, c.Name())
 		}

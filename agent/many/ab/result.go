@@ -130,6 +130,11 @@ func (r *Result) pool(blocks []Block, rows map[string]review.Row) {
 		all = append(all, g.Runs...)
 	}
 	if c, err := review.ParseName(r.Measure); err == nil {
+		if c.IsStatistic() { // of a toggled run, whose row has not been read
+			r.Of.Unit, r.Unit = table.Milliseconds, table.Milliseconds.Sign
+		} else if len(all) == 0 {
+			r.Of.Unit, r.Unit = table.PerSecond, table.PerSecond.Sign
+		}
 		if m, ok := c.Measure(all); ok {
 			r.Of = m
 			r.Unit = m.Unit.Sign
@@ -257,6 +262,16 @@ func (r *Result) trust(blocks []Block) []string {
 		}
 	}
 	add("%s in %s, of which %d lead in, so that both blocks of a pair follow the same arm; order from seed %d", table.Plural(len(r.Runs), "block"), terminal.Short(spent(blocks)), leads, r.Seed)
+	if t := r.plan.Toggle; t != nil {
+		text := fmt.Sprintf("carry-over: the first %s after a switch do not count", table.Plural(int(t.CarryOverSeconds), "second"))
+		if t.CarryOverShare != 0 {
+			text += fmt.Sprintf(", in which %s is off by up to %+.0f %%", r.Measure, 100*t.CarryOverShare)
+		}
+		if t.CarryOverSeconds >= t.EverySeconds/2-1 {
+			text += "; they may be more than half of a block: choose a longer --every"
+		}
+		lines = append(lines, text, "switched within one run by "+t.Text+": benchwatch report "+r.lastRun()+" has the rest")
+	}
 	lost := 0
 	if r.Control != nil {
 		lost = r.Control.Lost
@@ -273,6 +288,14 @@ func (r *Result) trust(blocks []Block) []string {
 		add("%s lost: without both of its blocks a pair does not count", table.Plural(lost, "pair"))
 	}
 	return append(lines, r.incidents()...)
+}
+
+// lastRun returns the run of the last block.
+func (r *Result) lastRun() string {
+	if len(r.Runs) == 0 {
+		return ""
+	}
+	return r.Runs[len(r.Runs)-1].Run
 }
 
 // incidents are what happened to some blocks and may explain a difference: restarts, failures, a
@@ -319,7 +342,7 @@ func (r *Result) Check(blocks []Block) []compare.LimitResult {
 		}
 		r.Comparison = c
 	}
-	for _, limit := range r.plan.limits() {
+	for _, limit := range r.plan.Limits() {
 		if !limit.Relative {
 			c.Check([]*review.Condition{limit}, r.Groups)
 			continue

@@ -209,6 +209,14 @@ func (r *Runner) begun(step *Step) bool {
 	return meta.Ended() && meta.Outcome != rundir.Interrupted && meta.Outcome != rundir.Lost
 }
 
+// Execute runs the hooks and the benchmark of a step that is not one of the sweep's, until its end or
+// until ctx is done, which interrupts it. problem is why there is no run.
+func (r *Runner) Execute(ctx context.Context, step *Step) (problem string, err error) {
+	problem, err = r.start(ctx, step)
+	r.afterwards(context.WithoutCancel(ctx), step)
+	return problem, err
+}
+
 // start runs the hook and the benchmark to their end. problem is why there is no run; err is an
 // error of the sweep itself, or an interruption.
 func (r *Runner) start(ctx context.Context, step *Step) (problem string, err error) {
@@ -519,7 +527,9 @@ func (s *Sweep) labels(step *Step) map[string]string {
 	maps.Copy(labels, s.Labels)
 	if s.Plan != nil {
 		kind = "ab"
-		labels["block"] = fmt.Sprint(step.Number)
+		if step.Number > 0 {
+			labels["block"] = fmt.Sprint(step.Number)
+		}
 	}
 	if step.Warmup {
 		labels[kind+"_warmup"] = s.ID
