@@ -82,13 +82,13 @@ type Row struct {
 	// rates and counts are of the operations that the tool distinguishes.
 	rates  []tool.Rate
 	counts []tool.Count
-	// settings are the servers', for comparisons. NewRow leaves them out.
+	// ServerSettings are the servers', for comparisons. NewRow leaves them out.
 	ServerSettings map[string]string `json:"-"`
-	// statements are what the servers executed; nil: not recorded. NewRow leaves them out.
+	// Executed is what the servers executed; nil: not recorded. NewRow leaves them out.
 	Executed *Statements `json:"-"`
 	// queue is how many transactions waited for a thread of the tool at its end. NewRow leaves it out.
 	queue float64
-	// within is what the intervals prove, by the field of a measure and in its base unit.
+	// IntervalValues are what the intervals prove, by the field of a measure and in its base unit.
 	// NewRow leaves it out.
 	IntervalValues map[string]IntervalValues `json:"-"`
 }
@@ -161,7 +161,7 @@ func NewObservedRow(h *record.History) Row {
 	r.Costs = costs(h, &r)
 	r.Balances = balances(h)
 	r.ServerSettings = settingsOfRun(h.Settings)
-	r.IntervalValues = r.withinOf(&h.Intervals)
+	r.IntervalValues = r.intervalValuesOf(&h.Intervals)
 	return r
 }
 
@@ -254,9 +254,9 @@ func (r *Row) Facts() []rundir.Fact {
 	return m.Facts()
 }
 
-// Essence returns the row without what only reports and comparisons show, to be kept in
+// WithoutDetails returns the row without what only reports and comparisons show, to be kept in
 // memory with many others.
-func (r Row) Essence() Row {
+func (r Row) WithoutDetails() Row {
 	r.Limits, r.Costs, r.Balances, r.ServerSettings, r.Executed, r.IntervalValues = nil, nil, nil, nil, nil, nil
 	return r
 }

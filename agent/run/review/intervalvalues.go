@@ -17,9 +17,9 @@ type IntervalValues struct {
 	IsQuantile bool
 }
 
-// withinOf returns the intervals' values of the throughput, of the queries and of each statistic of
+// intervalValuesOf returns the intervals' values of the throughput, of the queries and of each statistic of
 // the headline latency.
-func (r *Row) withinOf(v *record.Intervals) map[string]IntervalValues {
+func (r *Row) intervalValuesOf(v *record.Intervals) map[string]IntervalValues {
 	all := map[string]IntervalValues{}
 	usual := v.Lengths.Median()
 	for field, levels := range map[string]*series.Levels{tool.Throughput.Field(): &v.Throughput, tool.QueryRate.Field(): &v.Queries} {
