@@ -60,6 +60,7 @@ type runCommand struct {
 	command   []string
 	format    string
 	abort     *aborting
+	require   *requiring
 	// aborted: a condition of --abort-when held. terminated: SIGTERM came, whose sender waits for
 	// this process.
 	aborted, terminated bool
@@ -91,6 +92,7 @@ func newRun() *cobra.Command {
 	cmd.toggle(&r.quiet, "quiet,q", "Print only the tool's output, warnings and errors")
 	addFormat(cmd, &r.format, text, jsonFormat)
 	r.abort = addAborting(cmd)
+	r.require = addRequiring(cmd)
 	r.selecting = addSelecting(cmd)
 	cmd.text(&r.tool, "tool", "NAME", "Benchmark tool (default: recognised from the command)")
 	cmd.text(&r.id, "run-id", "ID", "Id of the run (default: start time, workload and threads)")
@@ -178,7 +180,7 @@ func (r *runCommand) run() error {
 	case status != 0:
 		return &exitError{Status: status}
 	}
-	return nil
+	return r.require.verdict()
 }
 
 // check checks the options that need no configuration.
@@ -186,7 +188,7 @@ func (r *runCommand) check() error {
 	if len(r.command) == 0 {
 		return &exitError{Status: exitUsage, Err: errors.New("no command given"), Hint: "benchwatch run -- sysbench … run"}
 	}
-	if err := r.abort.check(); err != nil {
+	if err := errors.Join(r.abort.check(), r.require.check()); err != nil {
 		return err
 	}
 	switch {
@@ -281,7 +283,7 @@ func (r *runCommand) describe() (commandline.Command, rundir.Meta, error) {
 		Verb: d.Command, Workload: d.Workload, Threads: d.Threads, Target: d.Target, Database: d.Database,
 		Place: command.Place, Selection: r.selection(),
 		DurationSeconds: d.Duration.Seconds(), RatePerSecond: d.Rate, ReportIntervalSeconds: d.ReportInterval.Seconds(),
-		Command: command.Redacted, Generator: host,
+		Required: r.require.texts, Command: command.Redacted, Generator: host,
 		Clock: rundir.NewClock(clock.System), StartedAt: began, LatencyPercentile: d.LatencyPercentile,
 	}
 	if r.timeout > 0 {
@@ -600,6 +602,7 @@ func (r *runCommand) afterwards(own *observation, signals <-chan os.Signal) {
 		r.streams.notice("%v", err)
 		return
 	}
+	r.require.apply(h)
 	if !r.quiet {
 		_ = report.WriteOutcome(r.streams.Err, h, r.unsampled, r.terminal) // no one reads it if stderr is gone
 	}

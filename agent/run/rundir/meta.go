@@ -52,6 +52,9 @@ type Meta struct {
 	// them.
 	Servers *Servers `json:"servers,omitempty"`
 
+	// Required are the conditions of --require.
+	Required []string `json:"required,omitempty"`
+
 	// Command is the command line, with every secret blanked.
 	Command []string `json:"command,omitempty"`
 	// Generator is the machine that produces the load, as named by `uname -n`; empty if unknown.
