@@ -95,6 +95,9 @@ func (r *compareCommand) run() error {
 			return withHint(fmt.Errorf("no ended run in group %s", one.spec), "benchwatch runs lists them")
 		}
 	}
+	if !slices.ContainsFunc(choices, func(c choice) bool { return !c.named() }) {
+		compare.NameByDifference(groups)
+	}
 	c := compare.Compare(groups, selected)
 	c.Check(limits, groups)
 	if err := r.write(&c, groups, histories); err != nil {

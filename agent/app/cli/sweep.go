@@ -224,6 +224,9 @@ func (r *sweepCommand) result(s *sweep.Sweep) error {
 	rows := r.rows(s)
 	result := s.Results(rows, r.average())
 	page := report.SweepPage{Result: &result, Made: time.Now(), Version: version.Version}
+	if agent, ok := rundir.Agent(r.dataDir); ok {
+		page.Address = agent.URL
+	}
 	err := r.document(r.streams, func(w io.Writer) error {
 		switch r.format {
 		case "markdown":

@@ -167,6 +167,9 @@ func WriteOutcome(w io.Writer, h *record.History, unsampled string, t terminal.T
 		block := document.Lines(lines...)
 		block.Text(&b, t, 4)
 	}
+	if all := review.Requirements(s.Meta.Required, &r); len(all) > 0 {
+		part("required", requirementLines(all)...)
+	}
 	// What to configure for what is not known is in the report.
 	if v := r.Limits; v != nil && (len(v.Findings) > 0 || v.Unlimited != "" || v.Unexplained != nil) {
 		known := *v

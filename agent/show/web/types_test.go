@@ -68,7 +68,7 @@ var shownByName = []struct {
 	*measure.Measure
 }{
 	{"throughput", tool.Throughput}, {"latency", tool.HeadlineLatency}, {"errorRate", tool.ErrorRate},
-	{"lagSeconds", engine.LagSeconds}, {"lagTransactions", engine.LagTransactions}, {"flowControl", engine.FlowControl},
+	{"lagSeconds", engine.LagSeconds}, {"lagTransactions", engine.LagTransactions}, {"flowControl", engine.FlowControl}, {"flowControlSent", engine.FlowControlSent},
 }
 
 // TestNoMeasureByText guards that the page names measures only by what Go generates.

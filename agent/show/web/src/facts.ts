@@ -52,9 +52,9 @@ export const notice = (r: Run): HTMLElement | null => (r.notice ? el('p', { clas
 export function drainText(d: Drain): string {
   if (d.seconds === undefined) return d.timed_out ? 'not caught up' : '–';
   const resolution = d.resolution_seconds ?? 0;
-  if (resolution < 0.05) return format.seconds(d.seconds);
-  if (d.seconds === 0) return `under ${format.seconds(resolution)}`;
-  return `${Math.max(0, d.seconds - resolution).toFixed(1)} to ${format.seconds(d.seconds)}`;
+  if (resolution < 0.05) return d.seconds === 0 ? '0 s' : `${d.seconds.toFixed(1)} s`;
+  if (d.seconds === 0) return `under ${resolution.toFixed(1)} s`;
+  return `${Math.max(0, d.seconds - resolution).toFixed(1)} to ${d.seconds.toFixed(1)} s`;
 }
 
 /** The generators of a group, with what became of each; null of another run. */

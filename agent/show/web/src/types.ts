@@ -8,6 +8,7 @@ export const ids = {
   lagSeconds: 'lag_seconds',
   lagTransactions: 'lag_transactions',
   flowControl: 'flow_control',
+  flowControlSent: 'flow_control_sent',
 };
 
 export interface ChartLine {
@@ -28,6 +29,49 @@ export interface Chart {
   measures: ChartLine[];
 }
 
+export interface Sentence {
+  level?: 'good' | 'note' | 'warning' | 'unknown';
+  text?: string;
+  strong?: string;
+  rest?: string;
+  at_seconds?: number;
+}
+
+export interface Term {
+  name: string;
+  value: string;
+}
+
+export interface Entry {
+  class: string;
+  name: string;
+  values?: string;
+}
+
+export interface Drawing {
+  title: string;
+  unit?: string;
+  chart?: string;
+  svg?: string;
+  legend?: Entry[];
+  notes?: string[];
+}
+
+export interface Block {
+  title?: string;
+  fold?: string;
+  prose?: boolean;
+  large?: boolean;
+  marked?: boolean;
+  lines?: Sentence[];
+  facts?: Term[];
+  head?: string[];
+  rows?: string[][];
+  runs?: string[];
+  drawings?: Drawing[];
+  code?: string;
+}
+
 export interface Headline {
   stats: string[];
   not_work: string[];
@@ -35,6 +79,7 @@ export interface Headline {
 
 export interface Measures {
   charts: Chart[];
+  live: Block[];
   headline: Headline;
 }
 
@@ -147,48 +192,6 @@ export interface RunDetail extends Run {
   last_message?: string;
   malformed_lines: number;
   faults: number;
-}
-
-export interface Sentence {
-  level?: 'good' | 'note' | 'warning' | 'unknown';
-  text?: string;
-  strong?: string;
-  rest?: string;
-  at_seconds?: number;
-}
-
-export interface Term {
-  name: string;
-  value: string;
-}
-
-export interface Entry {
-  class: string;
-  name: string;
-  values?: string;
-}
-
-export interface Drawing {
-  title: string;
-  unit?: string;
-  svg?: string;
-  legend?: Entry[];
-  notes?: string[];
-}
-
-export interface Block {
-  title?: string;
-  fold?: string;
-  prose?: boolean;
-  large?: boolean;
-  marked?: boolean;
-  lines?: Sentence[];
-  facts?: Term[];
-  head?: string[];
-  rows?: string[][];
-  runs?: string[];
-  drawings?: Drawing[];
-  code?: string;
 }
 
 export interface Section {
