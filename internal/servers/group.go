@@ -28,23 +28,22 @@ import (
 type Kind string
 
 // The kinds. Server 1 is the primary or source; all others replicate from it. In a Galera cluster
-// and in a group of MySQL all servers are members. The last of three servers of MongoDB is an arbiter.
+// and in a group of MySQL all servers are members.
 const (
 	MariaDB     Kind = "mariadb"
 	Galera      Kind = "galera"
 	MySQL9      Kind = "mysql9"
 	MySQL9Group Kind = "mysql9-group"
-	MongoDB     Kind = "mongodb"
 )
 
 // Kinds are all kinds.
-var Kinds = []Kind{MariaDB, Galera, MySQL9, MySQL9Group, MongoDB}
+var Kinds = []Kind{MariaDB, Galera, MySQL9, MySQL9Group}
 
 // system is what differs between the kinds.
 type system interface {
 	// portsPerServer returns the number of ports per server: base+N, base+10+N …
 	portsPerServer() int
-	// config returns the configuration file of server n.
+	// config returns my.cnf of server n.
 	config(n int) (string, error)
 	// install fills the data directory of server 1, accounts included.
 	install(ctx context.Context) error
@@ -76,9 +75,6 @@ type Options struct {
 	Attached bool
 	// Settings are additional lines for the servers' configuration.
 	Settings []string
-	// Version is one of MongoDBVersions, by default the first. Auth: MongoDB requires a login.
-	Version string
-	Auth    bool
 }
 
 // Group is a set of servers that replicate from each other. Its folder contains a folder n1, n2 …
@@ -89,9 +85,6 @@ type Group struct {
 	Kind Kind
 	Port int
 	N    int
-	// Version and Auth are of MongoDB.
-	Version string
-	Auth    bool
 
 	attached bool
 	settings []string
@@ -100,12 +93,10 @@ type Group struct {
 
 // state is the state kept in the folder.
 type state struct {
-	Kind     Kind   `json:"kind"`
-	Port     int    `json:"port"`
-	Servers  int    `json:"servers"`
-	Complete bool   `json:"complete"` // the data directories are complete
-	Version  string `json:"version,omitempty"`
-	Auth     bool   `json:"auth,omitempty"`
+	Kind     Kind `json:"kind"`
+	Port     int  `json:"port"`
+	Servers  int  `json:"servers"`
+	Complete bool `json:"complete"` // the data directories are complete
 }
 
 // Start creates and starts servers in a new or empty folder, or restarts those of the folder with
@@ -134,14 +125,14 @@ func Start(ctx context.Context, dir string, kind Kind, o Options) (_ *Group, err
 	case o.Port != 0 && (o.Port < 1000 || o.Port > 65000):
 		return nil, fmt.Errorf("a base port between 1000 and 65000 expected, not %d", o.Port)
 	}
-	g := &Group{Dir: dir, Kind: kind, Port: o.Port, N: max(o.Servers, 1), Version: o.Version, Auth: o.Auth, attached: o.Attached, settings: o.Settings}
+	g := &Group{Dir: dir, Kind: kind, Port: o.Port, N: max(o.Servers, 1), attached: o.Attached, settings: o.Settings}
 	if s.Complete {
-		g.N, g.Version, g.Auth = s.Servers, s.Version, s.Auth
+		g.N = s.Servers
 		if g.Port == 0 {
 			g.Port = s.Port
 		}
 	}
-	if g.system, err = newSystem(ctx, g); err != nil {
+	if g.system, err = newSystem(g); err != nil {
 		return nil, err
 	}
 	if running := g.running(); running == g.N && s.Port == g.Port {
@@ -162,7 +153,7 @@ func Start(ctx context.Context, dir string, kind Kind, o Options) (_ *Group, err
 			return nil, fmt.Errorf("port %d is taken", port)
 		}
 	}
-	s.Kind, s.Port, s.Servers, s.Version, s.Auth = kind, g.Port, g.N, g.Version, g.Auth
+	s.Kind, s.Port, s.Servers = kind, g.Port, g.N
 	if err := writeState(dir, s); err != nil {
 		return nil, err
 	}
@@ -188,9 +179,6 @@ func Start(ctx context.Context, dir string, kind Kind, o Options) (_ *Group, err
 	if err := g.system.startAll(ctx); err != nil {
 		return nil, err
 	}
-	if kind == MongoDB {
-		return g, nil
-	}
 	return g, g.writeSysbenchConfig()
 }
 
@@ -207,12 +195,12 @@ func Open(dir string) (*Group, error) {
 	if !slices.Contains(Kinds, s.Kind) {
 		return nil, fmt.Errorf("%s holds no database servers", dir)
 	}
-	g := &Group{Dir: dir, Kind: s.Kind, Port: s.Port, N: s.Servers, Version: s.Version, Auth: s.Auth}
-	g.system, err = newSystem(context.Background(), g)
+	g := &Group{Dir: dir, Kind: s.Kind, Port: s.Port, N: s.Servers}
+	g.system, err = newSystem(g)
 	return g, err
 }
 
-func newSystem(ctx context.Context, g *Group) (system, error) {
+func newSystem(g *Group) (system, error) {
 	switch g.Kind {
 	case MariaDB:
 		return &mariadb{g}, nil
@@ -220,8 +208,6 @@ func newSystem(ctx context.Context, g *Group) (system, error) {
 		return newGalera(g)
 	case MySQL9, MySQL9Group:
 		return newMySQL9(g)
-	case MongoDB:
-		return newMongoDB(ctx, g)
 	}
 	return nil, fmt.Errorf("unknown kind %q of servers", g.Kind)
 }
@@ -286,18 +272,9 @@ var serverUser = sync.OnceValues(func() (*syscall.Credential, error) {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, err
 })
 
-// user is the user of the servers; nil: the caller. mongod accepts any, and its program is in the
-// caller's cache.
-func (g *Group) user() (*syscall.Credential, error) {
-	if g.Kind == MongoDB {
-		return nil, nil
-	}
-	return serverUser()
-}
-
 // makeFolder creates an empty folder for server n, owned by the servers' user.
 func (g *Group) makeFolder(ctx context.Context, n int) error {
-	as, err := g.user()
+	as, err := serverUser()
 	if err != nil {
 		return err
 	}
@@ -332,19 +309,12 @@ func (g *Group) configure(n int) error {
 	for _, line := range g.settings {
 		text += line + "\n"
 	}
-	return writeFile(g.configFile(n), text, 0o644)
-}
-
-func (g *Group) configFile(n int) string {
-	if g.Kind == MongoDB {
-		return filepath.Join(g.folder(n), "mongod.conf")
-	}
-	return filepath.Join(g.folder(n), "my.cnf")
+	return writeFile(filepath.Join(g.folder(n), "my.cnf"), text, 0o644)
 }
 
 // launch starts the server program of server n without waiting for it.
 func (g *Group) launch(n int, args ...string) error {
-	as, err := g.user()
+	as, err := serverUser()
 	if err != nil {
 		return err
 	}
@@ -511,9 +481,6 @@ func (g *Group) SetFlowControlLimit(ctx context.Context, n, limit int) error {
 
 // Admin opens connections of the administrator to server n.
 func (g *Group) Admin(n int) (*sql.DB, error) {
-	if g.Kind == MongoDB {
-		return nil, errors.New("MongoDB has no SQL")
-	}
 	account, err := adminAccount(g)
 	if err != nil {
 		return nil, err

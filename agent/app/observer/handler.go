@@ -1,15 +1,12 @@
 package observer
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	dto "github.com/prometheus/client_model/go"
 )
 
 const (
@@ -26,7 +23,7 @@ const (
 // Alertmanager, and markers. All other requests are read-only.
 func (o *Observer) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", withWriteTime(scrapeWriteTime, promhttp.InstrumentMetricHandler(o.registry, promhttp.HandlerFor(prometheus.GathererFunc(o.gather), promhttp.HandlerOpts{
+	mux.Handle("GET /metrics", withWriteTime(scrapeWriteTime, promhttp.InstrumentMetricHandler(o.registry, promhttp.HandlerFor(o.registry, promhttp.HandlerOpts{
 		ErrorLog:            slogErrors{o.log},
 		ErrorHandling:       promhttp.ContinueOnError,
 		MaxRequestsInFlight: maxScrapes,
@@ -44,13 +41,6 @@ func (o *Observer) Handler() http.Handler {
 	o.served.Register(mux)
 	mux.Handle("POST /api/v1/alerts", o.alerts)
 	return withoutWaiting(mux)
-}
-
-// gather returns the series of runs and servers, and of the agent's process.
-func (o *Observer) gather() ([]*dto.MetricFamily, error) {
-	runs, err := o.gatherer.Gather()
-	process, errOfProcess := o.registry.Gather()
-	return append(runs, process...), errors.Join(err, errOfProcess)
 }
 
 // withoutWaiting answers without waiting for a request's body, which net/http would otherwise read

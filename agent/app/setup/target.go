@@ -57,9 +57,7 @@ type Tested struct {
 	Error   string `json:"error,omitempty"`
 	Version string `json:"version,omitempty"`
 	Role    string `json:"role,omitempty"`
-	// Sampled: the running agent samples it.
-	Sampled bool `json:"sampled,omitempty"`
-	// Missing lists what could not be read, mostly because of a missing privilege.
+	// Missing lists what could not be read, mostly because of a missing right.
 	Missing []string `json:"missing,omitempty"`
 }
 

@@ -20,10 +20,10 @@ const (
 	extraShare = 0.15
 )
 
-// ErrNotSampled is returned for a target before its first sample.
+// ErrNotSampled is the error of a target that has not been asked yet.
 var ErrNotSampled = errors.New("not sampled yet")
 
-// errLate is returned for a target that is still busy with an earlier tick.
+// errLate is the error of a target that is still busy with an earlier tick.
 var errLate = errors.New("no answer to an earlier tick yet")
 
 // Options of a Sampler. The zero value is usable.

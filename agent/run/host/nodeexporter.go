@@ -22,7 +22,6 @@ import (
 const (
 	Procfs       = "procfs"        // the agent's own machine
 	NodeExporter = "node_exporter" // Target.Address is the URL
-	SSH          = "ssh"           // Target.Address is the machine's name for ssh
 )
 
 // Open returns a prober of a machine. It does not connect.
@@ -32,8 +31,6 @@ func Open(t engine.Target, _ *slog.Logger) (engine.Prober, error) {
 		return newProcfsProber(), nil
 	case NodeExporter:
 		return newExporterProber(t.Address)
-	case SSH:
-		return newSSHProber(t)
 	}
 	return nil, fmt.Errorf("machines have no engine %q", t.Engine)
 }

@@ -8,9 +8,10 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 )
 
-// kernelStat is what is read of /proc/stat. Package procfs reads the whole file, of which the
+// kernelStat is what is read of /proc/stat. Package procfs reads all of it, of which the
 // interrupts of a machine with many cores are thousands of numbers.
 type kernelStat struct {
+	all      cpuTime // of all cores
 	cores    map[string]cpuTime
 	switches float64
 	booted   float64 // seconds of Unix time
@@ -19,8 +20,8 @@ type kernelStat struct {
 // jiffies are what /proc counts in, a hundredth of a second on all machines that Go runs on.
 const jiffies = 100
 
-func readStat(t tree) (*kernelStat, error) {
-	text, err := t.read("/proc/stat")
+func readStat(f *files) (*kernelStat, error) {
+	text, err := f.read("/proc/stat")
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +34,9 @@ func parseStat(text []byte) (*kernelStat, error) {
 		name, rest, _ := bytes.Cut(line, []byte(" "))
 		switch {
 		case bytes.HasPrefix(name, []byte("cpu")):
-			if core := string(name[len("cpu"):]); core != "" { // else the sum of all
+			if core := string(name[len("cpu"):]); core == "" {
+				s.all = coreTime(rest)
+			} else {
 				s.cores[core] = coreTime(rest)
 			}
 		case string(name) == "ctxt":

@@ -1,8 +1,6 @@
 package live
 
 import (
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/model/engine"
@@ -13,11 +11,10 @@ import (
 // most advanced member of its cluster had then. That happens between two samples.
 type drain struct {
 	end     time.Time
-	targets map[string]engine.Target     // the replicas, by name
-	servers map[string]engine.Target     // to which the tool connected: replicas if another one is the source
-	last    map[string]*engine.Sample    // of each member of a cluster, before the goals are set
-	goals   map[string][]engine.Position // by cluster, one for each history, such as a shard's
-	lacking map[string]time.Time         // when a sample last showed that the replica had not caught up
+	targets map[string]engine.Target   // the replicas, by name
+	last    map[string]*engine.Sample  // of each member of a cluster, before the goals are set
+	goals   map[string]engine.Position // by cluster
+	lacking map[string]time.Time       // when a sample last showed that the replica had not caught up
 	reached map[string]rundir.Drain
 }
 
@@ -37,11 +34,11 @@ func replicates(targets []engine.Target) bool {
 }
 
 // newDrain returns the drain of a run that has ended. The server to which the tool wrote has
-// nothing to catch up with; a tool may also connect to replicas.
+// nothing to catch up with.
 func newDrain(end time.Time, targets []engine.Target, servers *rundir.Servers) *drain {
 	d := &drain{
-		end: end, targets: map[string]engine.Target{}, servers: map[string]engine.Target{}, last: map[string]*engine.Sample{},
-		goals: map[string][]engine.Position{}, lacking: map[string]time.Time{}, reached: map[string]rundir.Drain{},
+		end: end, targets: map[string]engine.Target{}, last: map[string]*engine.Sample{}, goals: map[string]engine.Position{},
+		lacking: map[string]time.Time{}, reached: map[string]rundir.Drain{},
 	}
 	members := map[string]int{}
 	for _, t := range targets {
@@ -49,11 +46,7 @@ func newDrain(end time.Time, targets []engine.Target, servers *rundir.Servers) *
 	}
 	for _, t := range targets {
 		server := servers.Server(t.Name)
-		switch {
-		case t.Cluster == "" || members[t.Cluster] < 2:
-		case server != nil && server.Connected:
-			d.servers[t.Name] = t
-		default:
+		if t.Cluster != "" && members[t.Cluster] > 1 && (server == nil || !server.Connected) {
 			d.targets[t.Name] = t
 		}
 	}
@@ -69,16 +62,13 @@ func (d *drain) frame(f *engine.Frame) {
 	}
 	for i := range f.Samples {
 		s := &f.Samples[i]
-		if s.Up() && s.Status.NoData {
-			delete(d.targets, s.Target.Name)
-		}
 		if !hasPosition(s) {
 			continue
 		}
 		if s.Source {
-			d.replicas(s, f)
+			delete(d.targets, s.Target.Name)
 		}
-		goal := d.goal(s)
+		goal := d.goals[s.Target.Cluster]
 		if goal == nil {
 			d.last[s.Target.Name] = s
 			continue
@@ -89,28 +79,6 @@ func (d *drain) frame(f *engine.Frame) {
 		}
 		d.sample(s, goal)
 	}
-}
-
-// replicas removes a source from the targets, and adds the servers that replicate from it although
-// the tool connected to them.
-func (d *drain) replicas(source *engine.Sample, f *engine.Frame) {
-	delete(d.targets, source.Target.Name)
-	for name, t := range d.servers {
-		s := f.Sample(name)
-		if s != nil && s != source && t.Cluster == source.Target.Cluster && hasPosition(s) && engine.SameHistory(s.Status.Position, source.Status.Position) {
-			d.targets[name] = t
-		}
-	}
-}
-
-// goal returns the goal of a sample's history; nil if it has none.
-func (d *drain) goal(s *engine.Sample) engine.Position {
-	for _, goal := range d.goals[s.Target.Cluster] {
-		if engine.SameHistory(goal, s.Status.Position) {
-			return goal
-		}
-	}
-	return nil
 }
 
 // sample records whether a replica has reached its goal.
@@ -136,14 +104,14 @@ func (d *drain) sample(s *engine.Sample, goal engine.Position) {
 	d.reached[name] = rundir.Drain{Seconds: &seconds, ResolutionSeconds: resolution}
 }
 
-// setGoals sets the goals of each cluster without one, once all members that answered before have
+// setGoals sets the goal of each cluster without one, once all members that answered before have
 // answered.
 func (d *drain) setGoals(f *engine.Frame) {
-	best := map[string][]engine.Position{}
+	best := map[string]engine.Position{}
 	for i := range f.Samples {
 		s := &f.Samples[i]
-		if cluster := s.Target.Cluster; hasPosition(s) && d.goals[cluster] == nil {
-			best[cluster] = withMostAdvanced(best[cluster], s.Status.Position)
+		if p := best[s.Target.Cluster]; hasPosition(s) && (p == nil || !engine.Reached(p, s.Status.Position)) {
+			best[s.Target.Cluster] = s.Status.Position
 		}
 	}
 	if f.Tick.Sub(d.end) < goalTimeout {
@@ -153,20 +121,11 @@ func (d *drain) setGoals(f *engine.Frame) {
 			}
 		}
 	}
-	maps.Copy(d.goals, best)
-}
-
-// withMostAdvanced returns positions of several histories with p, if it is the most advanced one of
-// its own.
-func withMostAdvanced(positions []engine.Position, p engine.Position) []engine.Position {
-	i := slices.IndexFunc(positions, func(other engine.Position) bool { return engine.SameHistory(other, p) })
-	switch {
-	case i < 0:
-		return append(positions, p)
-	case !engine.Reached(positions[i], p):
-		positions[i] = p
+	for cluster, position := range best {
+		if d.goals[cluster] == nil {
+			d.goals[cluster] = position
+		}
 	}
-	return positions
 }
 
 // hasPosition reports whether a sample has the server's position.

@@ -21,12 +21,11 @@ func lock(f *os.File, wait bool) error {
 	return unix.FcntlFlock(f.Fd(), how, wholeFile())
 }
 
-// locked reports whether the file is locked through another open file. A shared lock does not
-// count: only another user takes one.
+// locked reports whether the file is locked through another open file.
 func locked(f *os.File) bool {
 	asked := wholeFile()
 	if err := unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, asked); err != nil {
 		return false
 	}
-	return asked.Type == unix.F_WRLCK
+	return asked.Type != unix.F_UNLCK
 }

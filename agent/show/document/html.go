@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"html"
 	"io"
-	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/model/table"
@@ -21,10 +19,7 @@ var Style string
 type Markup string
 
 // MarkupWriter writes HTML.
-type MarkupWriter struct {
-	strings.Builder
-	address string // of the page of runs
-}
+type MarkupWriter struct{ strings.Builder }
 
 // Addf formats values in markup: all except Markup are escaped.
 func (w *MarkupWriter) Addf(format string, values ...any) {
@@ -90,7 +85,6 @@ func (p *Page) HTML(to io.Writer) error {
 		w.Addf("</nav>\n")
 	}
 	for i := range p.Documents {
-		w.address = p.Address
 		w.document(&p.Documents[i], Markup(title))
 	}
 	w.Addf("</body>\n</html>\n")
@@ -114,15 +108,11 @@ func (w *MarkupWriter) document(d *Document, title Markup) {
 
 // framed writes a block with its title, in what folds and marks it.
 func (w *MarkupWriter) framed(b *Block) {
-	class := ""
-	if b.Unprinted {
-		class = "unprinted"
-	}
 	if b.Title != "" {
-		w.Addf("<h4 class=\"%s\">%s</h4>\n", class, b.Title)
+		w.Addf("<h4>%s</h4>\n", b.Title)
 	}
 	if b.Fold != "" {
-		w.Addf(`<details class="%s"><summary>%s</summary>`, class, b.Fold)
+		w.Addf("<details><summary>%s</summary>", b.Fold)
 	}
 	if b.Marked {
 		w.Addf(`<div class="differs">`)
@@ -150,10 +140,6 @@ func (w *MarkupWriter) block(b *Block) {
 	case len(b.Rows) > 0:
 		w.Addf(`<div class="scroll">`)
 		w.table(b.Head, b.Rows, func(i, j int) {
-			if j == 0 && w.address != "" && slices.Contains(b.Runs, b.Rows[i][j]) {
-				w.Addf(`<a href="%s#/runs/%s">%s</a>`, w.address, url.PathEscape(b.Rows[i][j]), b.Rows[i][j])
-				return
-			}
 			w.Addf("%s", strings.ReplaceAll(b.Rows[i][j], " … ", "\u00a0…\u00a0")) // a range is on one line
 		})
 		w.Addf("</div>")
@@ -168,13 +154,9 @@ func (w *MarkupWriter) block(b *Block) {
 		}
 		w.Addf("</dl>")
 	case len(b.Drawings) > 0:
-		class, width := "charts", 0.0
-		if b.Fold != "" {
-			class, width = "charts small", SmallWidth
-		}
-		w.Addf(`<div class="%s">`, class)
+		w.Addf(`<div class="charts">`)
 		for i := range b.Drawings {
-			w.drawing(&b.Drawings[i], width)
+			w.drawing(&b.Drawings[i])
 		}
 		w.Addf("</div>")
 	case b.Code != "":
@@ -207,8 +189,8 @@ func (w *MarkupWriter) lines(b *Block) {
 	w.Addf("%s", Markup(end))
 }
 
-func (w *MarkupWriter) drawing(d *Drawing, width float64) {
-	w.Addf("<figure>\n<figcaption>%s <span class=\"quiet\">%s</span></figcaption>\n%s\n<ul class=\"legend\">", d.Title, d.Unit, d.Draw(width))
+func (w *MarkupWriter) drawing(d *Drawing) {
+	w.Addf("<figure>\n<figcaption>%s <span class=\"quiet\">%s</span></figcaption>\n%s\n<ul class=\"legend\">", d.Title, d.Unit, d.Draw(0))
 	for _, e := range d.Legend {
 		w.Addf(`<li><svg viewBox="0 0 24 8"><path class="line %s" d="M0 4H24"/></svg>%s`, e.Class, e.Name)
 		if e.Values != "" {

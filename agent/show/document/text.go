@@ -38,9 +38,6 @@ func (d *Document) text(b *bytes.Buffer, t terminal.Terminal) {
 }
 
 func (s *Section) text(b *bytes.Buffer, t terminal.Terminal) {
-	if s.isHidden() {
-		return
-	}
 	if b.Len() > 0 {
 		b.WriteByte('\n')
 	}
@@ -48,11 +45,8 @@ func (s *Section) text(b *bytes.Buffer, t terminal.Terminal) {
 	var long []string
 	for i := range s.Blocks {
 		block := &s.Blocks[i]
-		switch {
-		case block.Long:
+		if block.Long {
 			long = append(long, block.Fold)
-			continue
-		case block.isHidden():
 			continue
 		}
 		if block.Title != "" {

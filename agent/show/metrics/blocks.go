@@ -39,8 +39,18 @@ const (
 // directory, and returns how many. Unlike the text, they hold the ends of series.
 // Each block appears in dir when it is complete.
 func (b *Backfill) WriteBlocks(ctx context.Context, dir string) (int, error) {
-	cursors, stop := b.cursors()
-	defer stop()
+	var cursors []*cursor
+	defer func() {
+		for _, c := range cursors {
+			c.stop()
+		}
+	}()
+	for _, s := range b.labelled() {
+		next, stop := iter.Pull2(s.each)
+		c := &cursor{labels: s.labels, pull: next, stop: stop}
+		c.next()
+		cursors = append(cursors, c)
+	}
 	for n := 0; ; n++ {
 		if err := cmp.Or(ctx.Err(), b.samples.err); err != nil {
 			return n, fmt.Errorf("write blocks: %w", err)
@@ -64,6 +74,7 @@ func (b *Backfill) WriteBlocks(ctx context.Context, dir string) (int, error) {
 type cursor struct {
 	labels labels.Labels
 	pull   func() (int64, float64, bool)
+	stop   func()
 	t      int64
 	v      float64
 	more   bool // t and v are a sample
@@ -71,9 +82,15 @@ type cursor struct {
 
 func (c *cursor) next() { c.t, c.v, c.more = c.pull() }
 
-// cursors returns a cursor at the first sample of each series, in the order of a block.
-func (b *Backfill) cursors() (all []*cursor, stop func()) {
-	var stops []func()
+// labelledSpans is a series as a block has it.
+type labelledSpans struct {
+	labels labels.Labels
+	*spans
+}
+
+// labelled returns all series in the order of a block.
+func (b *Backfill) labelled() []labelledSpans {
+	var all []labelledSpans
 	for name, f := range b.families {
 		for _, s := range f.series {
 			set := []string{model.MetricNameLabel, name}
@@ -82,18 +99,11 @@ func (b *Backfill) cursors() (all []*cursor, stop func()) {
 					set = append(set, l, v)
 				}
 			}
-			next, stop := iter.Pull2(s.each)
-			c := &cursor{labels: labels.FromStrings(set...), pull: next}
-			c.next()
-			all, stops = append(all, c), append(stops, stop)
+			all = append(all, labelledSpans{labels.FromStrings(set...), s})
 		}
 	}
-	slices.SortFunc(all, func(a, b *cursor) int { return labels.Compare(a.labels, b.labels) })
-	return all, func() {
-		for _, stop := range stops {
-			stop()
-		}
-	}
+	slices.SortFunc(all, func(a, b labelledSpans) int { return labels.Compare(a.labels, b.labels) })
+	return all
 }
 
 // writeBlock writes the samples of one range.

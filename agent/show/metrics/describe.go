@@ -5,12 +5,14 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/benchwatch/benchwatch/agent/base/histogram"
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 )
 
 // Family describes one family of series. Its name, help, labels and type are
-// written down once; the gatherer, the backfill and docs/metrics.md take them
+// written down once; the collector, the backfill and docs/metrics.md take them
 // from here.
 type Family struct {
 	Name   string // with prefix
@@ -18,11 +20,14 @@ type Family struct {
 	Labels []string
 	Help   string
 
+	desc *prometheus.Desc
 	// state is set for what seldom changes: a backfill does not repeat it at each
 	// report.
 	state bool
-	// varies is set if the names of the labels differ between the family's series.
-	varies bool
+}
+
+var valueTypes = map[string]prometheus.ValueType{
+	"gauge": prometheus.GaugeValue, "counter": prometheus.CounterValue, "untyped": prometheus.UntypedValue,
 }
 
 // emit takes one series of a family as it is at an instant, with its labels'
@@ -66,7 +71,7 @@ func stateFamily(name, help string, labels ...string) *Family {
 }
 
 func newFamily(name, help string, labels []string) *Family {
-	f := &Family{Name: prefix + name, Type: "gauge", Labels: labels, Help: help}
+	f := &Family{Name: prefix + name, Type: "gauge", Labels: labels, Help: help, desc: prometheus.NewDesc(prefix+name, help, labels, nil)}
 	switch {
 	case strings.HasSuffix(name, "_total"): // in a summary, one that has stopped
 		f.Type = "counter"
@@ -86,7 +91,7 @@ func Families() []*Family {
 	return all
 }
 
-// engineFamilies are the families of the engines' metrics, made once each.
+// engineFamilies are those of the engines' metrics, made once each.
 var engineFamilies = familyCache{known: map[*measure.Metric]*Family{}}
 
 type familyCache struct {

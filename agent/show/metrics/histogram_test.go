@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/benchwatch/benchwatch/agent/base/histogram"
@@ -38,7 +39,9 @@ func TestHistogramOfARun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	families, err := NewGatherer(Sources{Runs: func() []ingest.Snapshot { return []ingest.Snapshot{h.Snapshot} }}).Gather()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(NewCollector(Sources{Runs: func() []ingest.Snapshot { return []ingest.Snapshot{h.Snapshot} }}))
+	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}

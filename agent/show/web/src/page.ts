@@ -1,9 +1,8 @@
-import { type Block, getMeasures, getRuns, type Hello, type Marker, type Row, type Run, type Section } from './api';
+import { getMeasures, getRuns, type Hello, type Marker, type Row, type Run, type Section } from './api';
 import { CompareView } from './compare';
 import { setText } from './dom';
 import { ListView } from './list';
 import { place } from './place';
-import { printReports } from './print';
 import { RunView } from './run';
 import { type Spec, specOf } from './specs';
 import { type Listener, Stream } from './stream';
@@ -22,10 +21,7 @@ class Page implements Listener {
   private redraw = 0;
   private connected = false;
 
-  constructor(
-    private readonly specs: readonly Spec[],
-    private readonly live: Block[],
-  ) {
+  constructor(private readonly specs: readonly Spec[]) {
     window.addEventListener('hashchange', () => this.route());
     this.route();
     window.setInterval(() => this.view?.tick(), 1000);
@@ -55,7 +51,7 @@ class Page implements Listener {
       return;
     }
     if (kind === 'runs' && id !== undefined) {
-      this.view = new RunView(id, this.specs, this.live, this.now);
+      this.view = new RunView(id, this.specs, this.now);
       // Otherwise the stream's first event does it, so that no row is missed.
       if (this.connected) this.view.load();
     } else if (kind === 'compare') {
@@ -137,11 +133,8 @@ class Page implements Listener {
 async function start(): Promise<void> {
   for (;;) {
     try {
-      const { charts, live, headline } = await getMeasures();
-      new Page(
-        charts.map((chart) => specOf(chart, headline)),
-        live,
-      );
+      const { charts, headline } = await getMeasures();
+      new Page(charts.map((chart) => specOf(chart, headline)));
       return;
     } catch (e) {
       setText(connection, `no answer from the agent: ${e instanceof Error ? e.message : String(e)}`);
@@ -150,5 +143,4 @@ async function start(): Promise<void> {
   }
 }
 
-printReports();
 void start();
