@@ -103,6 +103,10 @@ func openFile(path string, flag int) (*os.File, error) {
 	return f, nil
 }
 
+// TooManyOpen reports whether a file was not opened only because this process or the machine has too
+// many files open.
+func TooManyOpen(err error) bool { return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) }
+
 // ErrUTF16 is returned for text that no tool's parser reads.
 var ErrUTF16 = errors.New("the text is UTF-16\nhint: convert it: iconv -f UTF-16 -t UTF-8")
 
