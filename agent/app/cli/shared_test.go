@@ -83,10 +83,10 @@ func (m *machine) run(u user, script string) (string, error) {
 }
 
 // agent starts an agent and returns its address and a function that ends it.
-func (m *machine) agent() (address string, stop func()) {
+func (m *machine) agent(flags ...string) (address string, stop func()) {
 	m.t.Helper()
 	var log bytes.Buffer
-	cmd := m.command(agentUser, "exec benchwatch agent --web.listen-address=127.0.0.1:0")
+	cmd := m.command(agentUser, "exec benchwatch agent --web.listen-address=127.0.0.1:0 "+strings.Join(flags, " "))
 	cmd.Stdout, cmd.Stderr = &log, &log
 	m.must(cmd.Start())
 	stop = func() {

@@ -259,7 +259,7 @@ func List(dataDir string) ([]string, error) {
 // Claim makes this process the one that runs the sweep, until release. The error is ErrBusy if
 // another process does.
 func (s *Sweep) Claim() (release func(), err error) {
-	f, err := rundir.Lock(s.Path(lockFile))
+	f, err := rundir.Directory(s.dir).Lock(lockFile, false)
 	if errors.Is(err, rundir.ErrLocked) {
 		return nil, fmt.Errorf("sweep %s: %w", s.ID, ErrBusy)
 	}

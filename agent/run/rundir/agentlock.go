@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -30,6 +31,11 @@ func ClaimAgent(dataDir string, info AgentInfo) (*os.File, error) {
 	}
 	path := filepath.Join(dataDir, agentLock)
 	f, err := lockFile(path, false)
+	if errors.Is(err, ErrLocked) && !lockHeld(path) { // a user who can only read the file locks it
+		if err = os.Remove(path); err == nil {
+			f, err = lockFile(path, false)
+		}
+	}
 	if errors.Is(err, ErrLocked) {
 		if other, ok := Agent(dataDir); ok {
 			return nil, fmt.Errorf("%w (process %d)", ErrAgentRuns, other.PID)
@@ -73,14 +79,22 @@ func shareMarkers(dataDir string) error {
 	return err
 }
 
+// maxAgentInfo is longer than what an agent writes, in bytes. The data directory may belong to
+// another user.
+const maxAgentInfo = 4 << 10
+
 // Agent returns the agent that runs on a data directory, if any.
 func Agent(dataDir string) (AgentInfo, bool) {
-	path := filepath.Join(dataDir, agentLock)
-	if !lockHeld(path) {
+	f, err := Open(filepath.Join(dataDir, agentLock))
+	if err != nil {
+		return AgentInfo{}, false // none has run yet
+	}
+	defer f.Close()
+	if !locked(f) {
 		return AgentInfo{}, false
 	}
 	var info AgentInfo
-	if data, err := os.ReadFile(path); err == nil {
+	if data, err := io.ReadAll(io.LimitReader(f, maxAgentInfo)); err == nil {
 		_ = json.Unmarshal(data, &info) // half written: the agent's address is unknown
 	}
 	return info, true
