@@ -267,6 +267,66 @@ func TestForeignDirectories(t *testing.T) {
 	}
 }
 
+// TestForeignOpenRuns: an agent, also one of root, follows runs of another user that have not
+// ended: it writes and reads nothing through what is in the place of their files, and closes
+// the runs beside them.
+func TestForeignOpenRuns(t *testing.T) {
+	t.Parallel()
+	for name, u := range map[string]user{"root": 0, "a user of its own": agentUser} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := &foreign{machine: newMachine(t)}
+			m.secret = filepath.Join(m.root, "secret")
+			m.must(os.WriteFile(m.secret, []byte(secretText), 0o600))
+			m.besideOpenRuns(u)
+		})
+	}
+}
+
+func (m *foreign) besideOpenRuns(u user) {
+	if out, err := m.run(mallory, "benchwatch run --run-id=whole --linger=0s --web.listen-address=127.0.0.1:0 -- sysbench run"); err != nil {
+		m.t.Fatalf("%v\n%s", err, out)
+	}
+	open := func(id string) rundir.Directory {
+		dir := m.copyOf(rundir.At(m.data, "whole"), id)
+		_, err := dir.Update(func(meta *rundir.Meta) { meta.ClosedAt, meta.EndedAt = nil, nil })
+		m.must(err)
+		return dir
+	}
+	for kind, replace := range m.replacements() {
+		for i, name := range foreignFiles {
+			dir := open(fmt.Sprintf("open-%s-%d", kind, i))
+			m.must(os.RemoveAll(dir.Path(name)))
+			m.must(replace(dir.Path(name)))
+			m.give(string(dir))
+		}
+	}
+	plain := open("open")
+	m.give(string(plain))
+
+	address, stop := m.agentOf(u)
+	for _, runner := range []user{alice, 0} {
+		id := fmt.Sprintf("of-%d", runner)
+		if out, err := m.run(runner, "benchwatch run --run-id="+id+" --linger=0s -- sysbench run"); err != nil {
+			m.t.Errorf("beside them: %v\n%s", err, out)
+		}
+		if meta, err := rundir.At(m.data, id).Load(); err != nil || !meta.Closed() {
+			m.t.Errorf("beside them a run was not closed: %v", err)
+		}
+	}
+	for deadline := time.Now().Add(patience); ; <-time.After(10 * time.Millisecond) {
+		if meta, err := plain.Load(); err == nil && meta.Closed() {
+			break
+		}
+		if time.Now().After(deadline) {
+			m.t.Fatal("the agent has not closed an open run of another user")
+		}
+	}
+	text := m.get(address, "/metrics") + m.get(address, "/api/runs")
+	stop()
+	m.check("the agent", text)
+}
+
 func inodeOf(t *testing.T, path string) uint64 {
 	t.Helper()
 	var st unix.Stat_t
