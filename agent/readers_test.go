@@ -22,7 +22,6 @@ var trustedReads = map[string]string{
 	"model/engine/atlas/sockets.go: os.ReadFile":   "procfs",
 	"many/archive/location.go: os.ReadFile":        "sysfs, and the file with the user's credentials",
 	"model/engine/atlas/process.go: os.ReadFile":   "procfs",
-	"run/rundir/agentlock.go: os.ReadFile":         "written by the agent of the data directory",
 	"model/tool/tooltest/tooltest.go: os.ReadFile": "test data",
 }
 

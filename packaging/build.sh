@@ -113,7 +113,9 @@ for platform in $PLATFORMS; do
 	fi
 	cp LICENSE README.md CHANGELOG.md packaging/benchwatch.yml "$folder/"
 	cp -r docs "$folder/docs"
-	mkdir -p "$folder/prometheus" "$folder/dashboards" "$folder/completion"
+	find "$folder/README.md" "$folder/docs" -name '*.md' -exec sed -i -E -f packaging/links.sed {} +
+	mkdir -p "$folder/prometheus" "$folder/dashboards" "$folder/completion" "$folder/scripts"
+	cp scripts/backfill.sh "$folder/scripts/"
 	cp -r alerts "$folder/"
 	cp -r prometheus/prometheus.yml prometheus/rules "$folder/prometheus/"
 	cp dashboards/*.json "$folder/dashboards/"

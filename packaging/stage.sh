@@ -36,6 +36,14 @@ share=$prefix/share/benchwatch
 for file in alerts/*.yml alerts/runbooks/*.md prometheus/prometheus.yml prometheus/rules/*.yml dashboards/*.json; do
 	put 0644 "$file" "$share/$file"
 done
-for file in docs/*.md docs/schema/*.json; do
-	put 0644 "$file" "$prefix/share/doc/benchwatch/${file#docs/}"
+find "$root$share/alerts/runbooks" -name '*.md' -exec sed -i 's#](../../docs/#](../../../doc/benchwatch/docs/#g' {} +
+put 0755 scripts/backfill.sh "$share/scripts/backfill.sh"
+
+# README and docs/ as in the repository. The files above are in another place.
+for file in README.md docs/*.* docs/*/*; do
+	if [[ $file == *.md ]]; then
+		sed -E -f packaging/links.sed -e 's#\]\(((\.\./)*)(alerts|dashboards|prometheus|scripts)/#](\1../../benchwatch/\3/#g' "$file" | made "$prefix/share/doc/benchwatch/$file"
+	else
+		put 0644 "$file" "$prefix/share/doc/benchwatch/$file"
+	fi
 done

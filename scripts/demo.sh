@@ -91,7 +91,10 @@ finish() {
 		cp "$dir"/*.log "$dir"/*/*.log "$dir"/*/*/error.log "$state/last/" 2>/dev/null || true
 		say "it failed; logs are in $state/last" >&2
 	fi
-	[[ ! -d $dir/monitoring/data/runs ]] || mv "$dir/monitoring/data/runs" "$state/last/"
+	if [[ -d $dir/monitoring/data/runs ]]; then
+		mv "$dir/monitoring/data/runs" "$state/last/"
+		say 'the record is kept; to read it: ./benchwatch report --data-dir=build/demo/last last'
+	fi
 	stop_all
 	exit "$code"
 }
@@ -268,7 +271,9 @@ main() {
 	options "$@"
 	"$here/toolchain.sh" go
 	"$here/packages.sh" demo
+	say "building benchwatch: seconds or, if Go has to download and compile its modules, about five minutes"
 	make --no-print-directory -s -C "$root" build
+	say "building what starts the servers"
 	go build -C "$root" -o "$servers" ./internal/servers/cmd
 	cd "$root"
 	claim

@@ -46,7 +46,7 @@ bc bc'
 needs() {
 	case $1 in
 	demo) printf '%s\n' "$SERVERS" "$MONITORING" ;;
-	test) printf '%s\n' "$SERVERS" "$MONITORING" 'shellcheck shellcheck' 'chromium chromium' 'haproxy haproxy' 'pg_ctlcluster postgresql' 'git git' 'g++ g++' ;; # the race detector needs a C compiler
+	test) printf '%s\n' "$SERVERS" "$MONITORING" 'shellcheck shellcheck' 'chromium chromium' 'haproxy haproxy' 'sshd openssh-server' 'pg_ctlcluster postgresql' 'git git' 'g++ g++' ;; # the race detector needs a C compiler
 	fleet) printf '%s\n' 'prometheus prometheus' 'victoria-metrics victoria-metrics' ;;
 	bench) printf '%s\n' "$SERVERS" 'promtool prometheus' 'prometheus-mysqld-exporter prometheus-mysqld-exporter' 'mtail mtail' ;;
 	compose) printf '%s\n' "$SERVERS" "$MONITORING" "$ENGINE" ;;

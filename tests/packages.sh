@@ -75,6 +75,8 @@ if ((EUID == 0)) && has debootstrap; then
 		for name in $release; do
 			ok "on a bare $name" tests/debian.sh "$name" tests/packages/installed.sh
 			grep -hE '^(page after|[0-9]+ passed)' "$work/log" | sed "s/^/$name: /" || true
+			ok "the first minute on a bare $name" tests/debian.sh "$name" tests/packages/minute.sh
+			grep -hE ' after [0-9]+ s$|^[0-9]+ passed' "$work/log" | sed "s/^/$name: /" || true
 		done
 	done
 	ok 'the rpm, with the rpm of Debian' tests/debian.sh bookworm tests/packages/rpm.sh

@@ -15,7 +15,7 @@ import {
   VariableRefresh,
   VariableSort,
 } from '@grafana/grafana-foundation-sdk/dashboard';
-import { inRange, named, ofRunClusters, ofRunHosts, ofRunServers, runs } from './metrics';
+import { inRange, named, ofRunClusters, ofRunHosts, ofRunServers, recent, runs } from './metrics';
 import type { AnyPanel } from './panel';
 import { datasource } from './query';
 
@@ -135,7 +135,7 @@ const about = (expr: string, ...labels: string[]): string => `label_join(${expr}
 
 const described = (expr: string): string =>
   about(
-    `(${expr}) * on (run) group_left (title, tool, workload, target) group by (run, title, tool, workload, target) (benchwatch_run_info{${runs}})`,
+    `(${expr}) * on (run) group_left (title, tool, workload, target) group by (run, title, tool, workload, target) (${recent('benchwatch_run_info')})`,
     'tool',
     'workload',
     'target',
@@ -171,7 +171,7 @@ const annotations = (page: Page): AnnotationQueryBuilder[] => [
   marks({
     name: 'Runs',
     color: 'blue',
-    expr: described(`max by (run) (benchwatch_run_active{${runs}} == 1)`),
+    expr: described(`max by (run) (${recent('benchwatch_run_active')} == 1)`),
     title: '{{title}}',
     text: '{{about}}',
     on: true,
@@ -180,7 +180,7 @@ const annotations = (page: Page): AnnotationQueryBuilder[] => [
   marks({
     name: 'Drain',
     color: 'orange',
-    expr: described(`1 + max by (run) (benchwatch_run_active{${runs}} == 0)`),
+    expr: described(`1 + max by (run) (${recent('benchwatch_run_active')} == 0)`),
     title: 'Drain: {{title}}',
     text: 'Replicas catch up after the end. {{about}}',
     on: true,
@@ -208,7 +208,7 @@ export function dashboard(page: Page): Dashboard {
     .readonly()
     .tooltip(DashboardCursorSync.Crosshair)
     .time({ from: page.from ?? 'now-15m', to: 'now' })
-    .refresh(page.refresh ?? '5s')
+    .refresh(page.refresh ?? '10s')
     .timezone('browser')
     .link(
       new DashboardLinkBuilder('Dashboards')

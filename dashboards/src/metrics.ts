@@ -1,9 +1,10 @@
 // PromQL expressions that several dashboards share, so that a value means the
 // same on each of them.
 //
-// A panel shows only the servers and hosts of the selected runs. The sets below
-// select them. They also contain metrics without a label `run`, which `run=~"$run"`
-// matches if $run is All (.*) or empty: then every server and host is selected.
+// A panel shows only the servers and hosts of the selected runs, and only while the
+// runs last or their replicas drain. The sets below select them. They also contain
+// metrics without a label `run`, which `run=~"$run"` matches if $run is All (.*) or
+// empty: then every server and host is selected, at any time.
 
 /** Label matchers for the selected servers. */
 export const servers = 'cluster=~"$cluster", target=~"$target"';
@@ -14,8 +15,18 @@ export const runs = 'run=~"$run"';
 /** The series that exist at any time of the time range, as they were last. */
 export const inRange = (selector: string): string => `last_over_time(${selector}[$__range:$__interval] @ end())`;
 
-/** The servers of the selected runs, in the time range. */
-const runServers = `group by (cluster, target) (${inRange(`{__name__=~"benchwatch_run_target_info|benchwatch_db_up", ${runs}}`)})`;
+/**
+ * A metric of the selected runs as the last scrape of 10 s had it, if the present
+ * one failed: a failed scrape ends all series of an agent, but no run. For tiles,
+ * tables and regions; graphs show the gap.
+ */
+export const recent = (metric: string, matchers = ''): string => {
+  const selected = `${metric}{${matchers && `${matchers}, `}${runs}}`;
+  return `(${selected} or (last_over_time(${selected}[10s]) unless on (run) benchwatch_run_info))`;
+};
+
+/** The servers of the selected runs, while these last. */
+const runServers = `group by (cluster, target) ({__name__=~"run_cluster_target:benchwatch_run_active|benchwatch_db_up", ${runs}})`;
 
 /** Restricts a vector with the labels cluster and target to the servers of the selected runs. */
 export const ofRunServers = (expr: string): string => `((${expr}) and on (cluster, target) ${runServers})`;
@@ -54,7 +65,7 @@ export const server = '{{cluster}} {{target}}';
  * know no run: the label cluster in Prometheus' targets says what they belong to.
  */
 export const ofRunClusters = (expr: string): string =>
-  `((${expr}) and on (cluster) group by (cluster) (${inRange(`{__name__=~"benchwatch_run_target_info|up", ${runs}}`)}))`;
+  `((${expr}) and on (cluster) group by (cluster) ({__name__=~"run_cluster_target:benchwatch_run_active|up", ${runs}}))`;
 
 /** An exporter's vector, only if no agent samples any server in the whole time range. */
 export const withoutAgent = (expr: string): string => `(${expr}) unless on () group(${inRange('benchwatch_db_up')})`;
@@ -62,22 +73,28 @@ export const withoutAgent = (expr: string): string => `(${expr}) unless on () gr
 /** Sets a label to a constant, for legends. */
 export const named = (expr: string, label: string, value: string): string => `label_replace(${expr}, "${label}", "${value}", "", "")`;
 
-/** The selected runs as a vector with the labels run and line: title and threads, with the run's id if they are not unique. */
-const lines = (() => {
-  const info = `group by (run, title, threads) (benchwatch_run_info{${runs}})`;
-  const withThreads = `label_replace(label_replace(${info}, "of", ", $1 threads", "threads", "(.+)"), "of", "", "title", ".*thread.*")`;
-  const line = `label_join(${withThreads}, "line", "", "title", "of")`;
-  return `(${line} unless on (line) (count by (line) (${line}) > 1) or on (run) label_join(${line}, "line", " ", "line", "run"))`;
-})();
+/** Names the values of several queries of one panel by a label, so that one query has them all. */
+export const alternatives = (label: string, of: Record<string, string>): string =>
+  Object.entries(of)
+    .map(([name, expr]) => named(expr, label, name))
+    .join(' or ');
+
+/** The selected runs in the time range as a vector with the labels run and line, once each: the threads of a run may be known later than its title. */
+const recordedLines = `group by (run, line) (topk by (run) (1, count_over_time(run:benchwatch_run_info:line{${runs}}[$__range:$__interval] @ end())))`;
+
+/** The same with the run's id in lines that would not be unique. */
+const lines = `(${recordedLines} unless on (line) (count by (line) (${recordedLines}) > 1) or on (run) label_join(${recordedLines}, "line", " ", "line", "run"))`;
 
 /** Adds the label `line`, which names a run in legends, to a vector with the label `run`. */
 export const lined = (expr: string): string => `(${expr}) * on (run) group_left (line) ${lines}`;
 
-/** Adds the label `of`, which names a run at the end of a legend, only if several runs are selected. */
-export const ofSeveral = (expr: string): string =>
-  `((${expr}) * on (run) group_left (of) label_replace(${lines}, "of", " of $1", "line", "(.*)") and on () (count(${lines}) > 1)) or (${expr}) unless on () (count(${lines}) > 1)`;
+/** Adds the label `of`, which names a run at the end of a legend, only if several runs are selected in the time range. */
+export const ofSeveral = (expr: string): string => {
+  const several = `on () (count(${recordedLines}) > 1)`;
+  return `(${expr}) * on (run) group_left (of) label_replace(${lines}, "of", " of $1", "line", "(.*)") and ${several} or (${expr}) unless ${several}`;
+};
 
-const isOver = `(group(benchwatch_run_result{${runs}}) unless on () group(benchwatch_run_active{${runs}}) unless on () group(up{${runs}}))`;
+const isOver = `(group(${recent('benchwatch_run_result')}) unless on () group(${recent('benchwatch_run_active')}) unless on () group(up{${runs}}))`;
 
 /** A tile's value now: unless the selected run is over. */
 export const live = (expr: string): string => `(${expr}) unless on () ${isOver}`;
@@ -90,7 +107,7 @@ export const worst = (gauge: string, matchers = ''): string => over(`topk(1, ${p
 
 // Hosts
 
-const hosts = `group by (nodename) (${inRange(`{__name__=~"benchwatch_run_host_info|node_uname_info", ${runs}}`)})`;
+const hosts = `group by (nodename) ({__name__=~"run_nodename_role:benchwatch_run_active|node_uname_info", ${runs}})`;
 const generators = `group by (nodename) (${inRange(`benchwatch_run_host_info{${runs}, role="generator"}`)})`;
 const others = `group by (nodename) (${inRange(`benchwatch_run_host_info{${runs}, role!="generator"}`)})`;
 const onlyGenerators = `(${generators} unless on (nodename) ${others})`;

@@ -149,11 +149,12 @@ export const mongodb: Page = {
       unit: unit.perSecond,
       noData,
       span: 8,
-      description: 'Operations per second by server. Shows the distribution of the load. From benchwatch_db_queries_total or mongodb_ss_opcounters.',
+      description:
+        'Operations of clients per second by server. Shows the distribution of the load. From benchwatch_db_queries_total or mongodb_ss_opcounters, there without getmore and command, which include internal operations of the members.',
       queries: either(
         serverRate('benchwatch_db_queries_total', 'engine="mongodb"'),
         server,
-        `sum by (instance) (${ofRunClusters('rate(mongodb_ss_opcounters[$__rate_interval])')})`,
+        `sum by (instance) (${ofRunClusters('rate(mongodb_ss_opcounters{legacy_op_type!~"getmore|command"}[$__rate_interval])')})`,
         '{{instance}}',
       ),
     }),
@@ -163,7 +164,7 @@ export const mongodb: Page = {
       noData,
       span: 8,
       description:
-        'Mean time in the server by kind of operation, all selected servers, without time in the client and the network. Low and constant is good. From benchwatch_mongodb_latency_seconds_total or mongodb_ss_opLatencies_latency.',
+        'Mean time in the server by kind of operation, all selected servers, without time in the client and the network. Reads of mongodb_ss_opLatencies include those of the oplog by secondaries. Low and constant is good. From benchwatch_mongodb_latency_seconds_total or mongodb_ss_opLatencies_latency.',
       queries: either(
         `sum by (kind) (${serverRate('benchwatch_mongodb_latency_seconds_total', '', 'kind')}) / (sum by (kind) (${serverRate('benchwatch_mongodb_latency_operations_total', '', 'kind')}) > 0)`,
         '{{kind}}',

@@ -42,7 +42,8 @@ const difference = (expr: string, on = ''): string => `(${expr}) / on (${on}) gr
 const started: Column = {
   name: 'Started',
   expr: `max by (run) (benchwatch_run_start_timestamp_seconds{${runs}}) * 1000`,
-  show: [set.unit('dateTimeAsLocalNoDateIfToday'), width(94), ...wrapped],
+  // 24 hours in every locale: "05:45:47 PM" does not fit on a line.
+  show: [set.unit('time:MM-DD HH:mm'), width(94)],
 };
 const showDifference = [set.unit(unit.share), set.decimals(1), width(82)];
 
@@ -123,7 +124,7 @@ export const runsPage: Page = {
         {
           name: 'Lag',
           expr: `max by (run) (max_over_time(run:benchwatch_replication_lag_seconds:max{${runs}}[$__range]))`,
-          show: [set.unit(unit.seconds), set.decimals(1), width(60), ...colored(limits.lagSeconds)],
+          show: [set.unit(unit.seconds), set.decimals(1), width(84), ...colored(limits.lagSeconds)],
         },
         {
           name: 'Paused',

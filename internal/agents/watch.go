@@ -154,10 +154,10 @@ func (w *Watch) stalled(since time.Time) time.Duration {
 	return last.sum - w.waits[0].sum
 }
 
-// Starved returns how long the agent and this process waited for a CPU while f ran. f may end the
-// agent.
+// Starved returns how long the agent and this process waited for a CPU, or the agent for the disk,
+// while f ran. f may end the agent.
 func (w *Watch) Starved(f func()) time.Duration {
-	first := w.waiting().sum
+	first, disk, looked := w.waiting().sum, time.Duration(0), time.Now()
 	most := first
 	ended := make(chan struct{})
 	go func() {
@@ -169,11 +169,26 @@ func (w *Watch) Starved(f func()) time.Duration {
 	for {
 		select {
 		case <-ended:
-			return most - first
+			return most - first + disk
 		case <-tick.C:
 			most = max(most, w.waiting().sum)
+			if now := time.Now(); w.onDisk() {
+				disk, looked = disk+now.Sub(looked), now
+			} else {
+				looked = now
+			}
 		}
 	}
+}
+
+// onDisk reports whether a thread of the agent waits for a disk now.
+func (w *Watch) onDisk() bool {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", w.agent.Cmd.Process.Pid)) // the pattern is valid
+	return slices.ContainsFunc(threads, func(thread string) bool {
+		text, err := os.ReadFile(thread)
+		_, state, _ := strings.Cut(string(text), ") ") // after the program's name
+		return err == nil && strings.HasPrefix(state, "D")
+	})
 }
 
 func (w *Watch) scrape() {

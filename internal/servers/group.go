@@ -28,22 +28,23 @@ import (
 type Kind string
 
 // The kinds. Server 1 is the primary or source; all others replicate from it. In a Galera cluster
-// and in a group of MySQL all servers are members.
+// and in a group of MySQL all servers are members. The last of three servers of MongoDB is an arbiter.
 const (
 	MariaDB     Kind = "mariadb"
 	Galera      Kind = "galera"
 	MySQL9      Kind = "mysql9"
 	MySQL9Group Kind = "mysql9-group"
+	MongoDB     Kind = "mongodb"
 )
 
 // Kinds are all kinds.
-var Kinds = []Kind{MariaDB, Galera, MySQL9, MySQL9Group}
+var Kinds = []Kind{MariaDB, Galera, MySQL9, MySQL9Group, MongoDB}
 
 // system is what differs between the kinds.
 type system interface {
 	// portsPerServer returns the number of ports per server: base+N, base+10+N …
 	portsPerServer() int
-	// config returns my.cnf of server n.
+	// config returns the configuration file of server n.
 	config(n int) (string, error)
 	// install fills the data directory of server 1, accounts included.
 	install(ctx context.Context) error
@@ -75,6 +76,9 @@ type Options struct {
 	Attached bool
 	// Settings are additional lines for the servers' configuration.
 	Settings []string
+	// Version is one of MongoDBVersions, by default the first. Auth: MongoDB requires a login.
+	Version string
+	Auth    bool
 }
 
 // Group is a set of servers that replicate from each other. Its folder contains a folder n1, n2 …
@@ -85,6 +89,9 @@ type Group struct {
 	Kind Kind
 	Port int
 	N    int
+	// Version and Auth are of MongoDB.
+	Version string
+	Auth    bool
 
 	attached bool
 	settings []string
@@ -93,10 +100,12 @@ type Group struct {
 
 // state is the state kept in the folder.
 type state struct {
-	Kind     Kind `json:"kind"`
-	Port     int  `json:"port"`
-	Servers  int  `json:"servers"`
-	Complete bool `json:"complete"` // the data directories are complete
+	Kind     Kind   `json:"kind"`
+	Port     int    `json:"port"`
+	Servers  int    `json:"servers"`
+	Complete bool   `json:"complete"` // the data directories are complete
+	Version  string `json:"version,omitempty"`
+	Auth     bool   `json:"auth,omitempty"`
 }
 
 // Start creates and starts servers in a new or empty folder, or restarts those of the folder with
@@ -125,14 +134,14 @@ func Start(ctx context.Context, dir string, kind Kind, o Options) (_ *Group, err
 	case o.Port != 0 && (o.Port < 1000 || o.Port > 65000):
 		return nil, fmt.Errorf("a base port between 1000 and 65000 expected, not %d", o.Port)
 	}
-	g := &Group{Dir: dir, Kind: kind, Port: o.Port, N: max(o.Servers, 1), attached: o.Attached, settings: o.Settings}
+	g := &Group{Dir: dir, Kind: kind, Port: o.Port, N: max(o.Servers, 1), Version: o.Version, Auth: o.Auth, attached: o.Attached, settings: o.Settings}
 	if s.Complete {
-		g.N = s.Servers
+		g.N, g.Version, g.Auth = s.Servers, s.Version, s.Auth
 		if g.Port == 0 {
 			g.Port = s.Port
 		}
 	}
-	if g.system, err = newSystem(g); err != nil {
+	if g.system, err = newSystem(ctx, g); err != nil {
 		return nil, err
 	}
 	if running := g.running(); running == g.N && s.Port == g.Port {
@@ -153,7 +162,7 @@ func Start(ctx context.Context, dir string, kind Kind, o Options) (_ *Group, err
 			return nil, fmt.Errorf("port %d is taken", port)
 		}
 	}
-	s.Kind, s.Port, s.Servers = kind, g.Port, g.N
+	s.Kind, s.Port, s.Servers, s.Version, s.Auth = kind, g.Port, g.N, g.Version, g.Auth
 	if err := writeState(dir, s); err != nil {
 		return nil, err
 	}
@@ -179,6 +188,9 @@ func Start(ctx context.Context, dir string, kind Kind, o Options) (_ *Group, err
 	if err := g.system.startAll(ctx); err != nil {
 		return nil, err
 	}
+	if kind == MongoDB {
+		return g, nil
+	}
 	return g, g.writeSysbenchConfig()
 }
 
@@ -195,12 +207,12 @@ func Open(dir string) (*Group, error) {
 	if !slices.Contains(Kinds, s.Kind) {
 		return nil, fmt.Errorf("%s holds no database servers", dir)
 	}
-	g := &Group{Dir: dir, Kind: s.Kind, Port: s.Port, N: s.Servers}
-	g.system, err = newSystem(g)
+	g := &Group{Dir: dir, Kind: s.Kind, Port: s.Port, N: s.Servers, Version: s.Version, Auth: s.Auth}
+	g.system, err = newSystem(context.Background(), g)
 	return g, err
 }
 
-func newSystem(g *Group) (system, error) {
+func newSystem(ctx context.Context, g *Group) (system, error) {
 	switch g.Kind {
 	case MariaDB:
 		return &mariadb{g}, nil
@@ -208,6 +220,8 @@ func newSystem(g *Group) (system, error) {
 		return newGalera(g)
 	case MySQL9, MySQL9Group:
 		return newMySQL9(g)
+	case MongoDB:
+		return newMongoDB(ctx, g)
 	}
 	return nil, fmt.Errorf("unknown kind %q of servers", g.Kind)
 }
@@ -272,9 +286,18 @@ var serverUser = sync.OnceValues(func() (*syscall.Credential, error) {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, err
 })
 
+// user is the user of the servers; nil: the caller. mongod accepts any, and its program is in the
+// caller's cache.
+func (g *Group) user() (*syscall.Credential, error) {
+	if g.Kind == MongoDB {
+		return nil, nil
+	}
+	return serverUser()
+}
+
 // makeFolder creates an empty folder for server n, owned by the servers' user.
 func (g *Group) makeFolder(ctx context.Context, n int) error {
-	as, err := serverUser()
+	as, err := g.user()
 	if err != nil {
 		return err
 	}
@@ -309,12 +332,19 @@ func (g *Group) configure(n int) error {
 	for _, line := range g.settings {
 		text += line + "\n"
 	}
-	return writeFile(filepath.Join(g.folder(n), "my.cnf"), text, 0o644)
+	return writeFile(g.configFile(n), text, 0o644)
+}
+
+func (g *Group) configFile(n int) string {
+	if g.Kind == MongoDB {
+		return filepath.Join(g.folder(n), "mongod.conf")
+	}
+	return filepath.Join(g.folder(n), "my.cnf")
 }
 
 // launch starts the server program of server n without waiting for it.
 func (g *Group) launch(n int, args ...string) error {
-	as, err := serverUser()
+	as, err := g.user()
 	if err != nil {
 		return err
 	}
@@ -481,6 +511,9 @@ func (g *Group) SetFlowControlLimit(ctx context.Context, n, limit int) error {
 
 // Admin opens connections of the administrator to server n.
 func (g *Group) Admin(n int) (*sql.DB, error) {
+	if g.Kind == MongoDB {
+		return nil, errors.New("MongoDB has no SQL")
+	}
 	account, err := adminAccount(g)
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -88,11 +89,7 @@ func UnpackMySQL9(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	mirror := os.Getenv("BENCHWATCH_DEBIAN_MIRROR")
-	if mirror == "" {
-		mirror = "http://deb.debian.org/debian"
-	}
-	source := fmt.Sprintf("deb [signed-by=%s] %s sid main\n", keys, mirror)
+	source := fmt.Sprintf("deb [signed-by=%s] %s sid main\n", keys, debianMirror())
 	if err := errors.Join(os.WriteFile(apt+"/sources.list", []byte(source), 0o644), os.WriteFile(apt+"/status", nil, 0o644)); err != nil {
 		return err
 	}
@@ -116,6 +113,11 @@ func UnpackMySQL9(ctx context.Context) error {
 		}
 	}
 	return errors.Join(os.RemoveAll(apt), os.Chmod(fresh, 0o755), os.Rename(fresh, root))
+}
+
+// debianMirror returns the mirror of Debian to use.
+func debianMirror() string {
+	return cmp.Or(os.Getenv("BENCHWATCH_DEBIAN_MIRROR"), "http://deb.debian.org/debian")
 }
 
 func (m *mysql9) portsPerServer() int { return 2 }

@@ -23,6 +23,15 @@ while read -r type path mode user group _; do
 	chmod "$mode" "$path"
 done </usr/lib/tmpfiles.d/benchwatch.conf
 
+# Not after an upgrade: deb (configure without an old version), rpm (1), apk (the version).
+case "${1:-} ${2:-}" in
+"configure "?* | "2 "*) ;;
+*)
+	echo 'benchwatch: the agent serves its page at http://127.0.0.1:9838; sudo benchwatch init adds servers'
+	echo 'benchwatch: to see a recorded run as if it were live: benchwatch replay'
+	;;
+esac
+
 if command -v deb-systemd-helper >/dev/null; then
 	deb-systemd-helper unmask benchwatch.service >/dev/null || true
 	if deb-systemd-helper --quiet was-enabled benchwatch.service; then

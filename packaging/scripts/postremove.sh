@@ -11,7 +11,10 @@ fi
 if command -v deb-systemd-helper >/dev/null; then
 	deb-systemd-helper purge benchwatch.service >/dev/null || true
 fi
-rm -rf /etc/benchwatch
+if [ -d /etc/benchwatch ]; then
+	find /etc/benchwatch -type f ! -name benchwatch.yml | sed 's/^/benchwatch: removed /'
+	rm -rf /etc/benchwatch
+fi
 if [ -d /var/lib/benchwatch ]; then
 	rmdir --ignore-fail-on-non-empty /var/lib/benchwatch/runs /var/lib/benchwatch/sweeps 2>/dev/null || true
 	find /var/lib/benchwatch -mindepth 1 -maxdepth 1 ! -name runs ! -name sweeps -exec rm -rf {} +

@@ -26,8 +26,8 @@ func steppable(t *testing.T) string {
 	if _, err := os.Stat(binary); err == nil {
 		return binary
 	}
-	// In a place that stays, so that what is compiled is kept: it is nearly everything.
-	dir := filepath.Join(repository(t), "build", "chaos")
+	// In a place that stays, so that what is compiled is kept: it is nearly everything. No ./... has it.
+	dir := filepath.Join(repository(t), "build", "_chaos")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}

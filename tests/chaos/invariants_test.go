@@ -503,7 +503,7 @@ func (l *lab) footprintIsFlat() {
 	total.most("most resident memory after a scenario, MiB", int(l.agent.Scrape(l.t).Footprint(l.t).MiB))
 }
 
-// maxEnd is how long SIGTERM may take, the time without a CPU not counted.
+// maxEnd is how long SIGTERM may take, the time without a CPU or the disk not counted.
 const maxEnd = 2 * time.Second
 
 // endsOnSIGTERM: SIGTERM ends the agent within 2 seconds. Afterwards it does not run.
@@ -522,7 +522,7 @@ func (l *lab) endsOnSIGTERM() {
 		l.t.Errorf("the agent exited with %d", status)
 	}
 	if took-starved > maxEnd {
-		l.t.Errorf("SIGTERM ended the agent after %v, of which it was without a CPU for %v", took.Round(time.Millisecond), starved.Round(time.Millisecond))
+		l.t.Errorf("SIGTERM ended the agent after %v, of which it was without a CPU or the disk for %v", took.Round(time.Millisecond), starved.Round(time.Millisecond))
 	}
 	total.add("agents terminated", 1)
 }

@@ -198,7 +198,7 @@ func pairs(s labels.Labels) string {
 }
 
 // started runs a Prometheus on dir/data, which scrapes nothing.
-func started(t *testing.T, dir string) Prometheus {
+func started(t *testing.T, dir string, more ...string) Prometheus {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -209,8 +209,8 @@ func started(t *testing.T, dir string) Prometheus {
 	if err := os.WriteFile(dir+"/prometheus.yml", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("prometheus", "--config.file="+dir+"/prometheus.yml", "--storage.tsdb.path="+dir+"/data",
-		"--web.listen-address="+address, "--log.level=error")
+	cmd := exec.Command("prometheus", append(more, "--config.file="+dir+"/prometheus.yml", "--storage.tsdb.path="+dir+"/data",
+		"--web.listen-address="+address, "--log.level=error")...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -268,7 +268,7 @@ func (p Prometheus) ask(t *testing.T, place string, target *Target, w Window) ma
 func value(s labels.Labels, at, end time.Time) float64 {
 	name := s.Get(model.MetricNameLabel)
 	switch {
-	case strings.HasSuffix(name, "_info"), name == "up", name == "benchwatch_db_up", name == "benchwatch_run_active",
+	case strings.HasSuffix(name, "_info"), strings.HasSuffix(name, ":benchwatch_run_active"), strings.HasSuffix(name, ":line"), name == "up", name == "benchwatch_db_up", name == "benchwatch_run_active",
 		name == "benchwatch_run_phase", name == "benchwatch_run_result", name == "ALERTS", name == "benchwatch_aurora_writer":
 		return 1
 	case strings.HasSuffix(name, "_timestamp_seconds"), name == "ALERTS_FOR_STATE":
@@ -342,10 +342,20 @@ func (w world) of(name string, matched map[string]string, has []string) []labels
 	hosts := []string{w.name + "-generator", w.name + "-server"}
 	perRun := slices.Contains(has, "run") || level == "run"
 	switch {
-	case name == "benchwatch_run_host_info":
+	case name == "benchwatch_run_host_info", name == "run_nodename_role:benchwatch_run_active":
 		for _, run := range w.runs {
 			add("run", w.name+"-"+run, "nodename", hosts[0], "role", "generator")
 			add("run", w.name+"-"+run, "nodename", hosts[1], "role", "server")
+		}
+	case name == "run_cluster_target:benchwatch_run_active":
+		for _, run := range w.runs {
+			for _, target := range targetsIf(true) {
+				add("run", w.name+"-"+run, "cluster", w.name, "target", target)
+			}
+		}
+	case name == "run:benchwatch_run_info:line":
+		for _, run := range w.runs {
+			add("run", w.name+"-"+run, "line", "Run "+w.name+" "+run)
 		}
 	case strings.HasPrefix(name, "node_"), level == "instance":
 		for _, host := range hosts {

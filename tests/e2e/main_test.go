@@ -28,6 +28,13 @@ var env struct {
 const nodes = 3
 
 func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) == mongoLoad {
+		if err := runMongoLoad(os.Args[1:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	code, err := runTests(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "e2e:", err)

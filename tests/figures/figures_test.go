@@ -136,6 +136,54 @@ Threads fairness:
 `, threads, qps, 80004/qps, avg, 2.5*avg)
 }
 
+// sysbench05 is the output of sysbench 0.5 and its oltp.lua: a line of the intervals, and the summary of
+// a run with these queries per second, two of which in each transaction are BEGIN and COMMIT.
+func sysbench05(threads int, seconds, tps, qps, avg float64) string {
+	transactions, others := tps*seconds, 2*tps*seconds
+	statements := qps*seconds - others
+	return fmt.Sprintf(`sysbench 0.5:  multi-threaded system evaluation benchmark
+
+Running the test with following options:
+Number of threads: %d
+Report intermediate results every 10 second(s)
+Random number generator seed is 0 and will be ignored
+
+
+Initializing worker threads...
+
+Threads started!
+
+[  10s] threads: %[1]d, tps: %.2[2]f, reads: %.2[3]f, writes: 0.00, response time: %.2[4]fms (95%%), errors: 0.00, reconnects:  0.00
+[  20s] threads: %[1]d, tps: %.2[2]f, reads: %.2[3]f, writes: 0.00, response time: %.2[4]fms (95%%), errors: 0.00, reconnects:  0.00
+OLTP test statistics:
+    queries performed:
+        read:                            %.0[5]f
+        write:                           0
+        other:                           %.0[6]f
+        total:                           %.0[7]f
+    transactions:                        %.0[8]f   (%.2[2]f per sec.)
+    read/write requests:                 %.0[5]f  (%.2[3]f per sec.)
+    other operations:                    %.0[6]f   (%.2[9]f per sec.)
+    ignored errors:                      0      (0.00 per sec.)
+    reconnects:                          0      (0.00 per sec.)
+
+General statistics:
+    total time:                          %.4[10]fs
+    total number of events:              %.0[8]f
+    total time taken by event execution: %.4[11]fs
+    response time:
+         min:                                  1.26ms
+         avg:                                 %.2[12]fms
+         max:                                %.2[13]fms
+         approx.  95 percentile:              %.2[4]fms
+
+Threads fairness:
+    events (avg/stddev):           505.2500/87.55
+    execution time (avg/stddev):   10.0295/0.01
+
+`, threads, tps, statements/seconds, 2*avg, statements, others, statements+others, transactions, 2*tps, seconds, avg*tps*seconds/1000, avg, 3*avg)
+}
+
 // TestAtlas is a proxy against the server: eight tables and eight charts, means of three
 // runs.
 func TestAtlas(t *testing.T) {
@@ -162,7 +210,7 @@ func TestAtlas(t *testing.T) {
 		}
 	}
 	l.run("runs", "import", "--label-from={part}/{via}/{statement}/{event_threads}/*.log", l.logs)
-	for measure, number := range map[string]int{"tps": 1, "avg": 2} {
+	for measure, number := range map[string]int{"qps": 1, "avg": 2} {
 		command := []string{"compare", "part=proxy,via=direct", "part=proxy,via=atlas", "--x=threads", "--lines=statement", "--measure=" + measure, "--mean"}
 		got := l.table(command...)
 		if len(got) != 5*6 {
@@ -170,13 +218,13 @@ func TestAtlas(t *testing.T) {
 		}
 		l.figure(fmt.Sprintf("atlas-%d", number), command...)
 	}
-	proxy := l.run("compare", "part=proxy,via=direct", "part=proxy,via=atlas", "--x=threads", "--lines=statement", "--measure=tps", "--mean", "--format=text")
-	l.wants(proxy, "threads via=direct, insert via=direct, select via=direct, update via=atlas, insert ", "128 10352.94 [10145.88 … 10560.00] 28235.29 [")
+	proxy := l.run("compare", "part=proxy,via=direct", "part=proxy,via=atlas", "--x=threads", "--lines=statement", "--measure=qps", "--mean", "--format=text")
+	l.wants(proxy, "threads via=direct, insert via=direct, select via=direct, update via=atlas, insert ", "128 10352.93 [10145.84 … 10560.05] 28235.27 [")
 	ratio := l.run("compare", "part=proxy,via=direct", "part=proxy,via=atlas")
 	l.wants(ratio, "threads statement measure via=direct via=atlas ratio difference", "128 select tps 28235 [27671 … 28800] n=3 16745 [16410 … 17080] n=3 0.593")
 	number := 3
 	for _, kind := range []string{"select", "update", "insert"} {
-		for _, measure := range []string{"tps", "avg"} {
+		for _, measure := range []string{"qps", "avg"} {
 			command := []string{"compare", "part=events,statement=" + kind, "--x=threads", "--lines=event_threads", "--measure=" + measure, "--mean"}
 			if got := l.table(command...); len(got) != 4*3 || got["event_threads 8 16"] == nil {
 				t.Errorf("table %d: %v", number, got)
@@ -185,6 +233,6 @@ func TestAtlas(t *testing.T) {
 			number++
 		}
 	}
-	text := l.run("compare", "part=events,statement=select", "--x=threads", "--lines=event_threads", "--measure=tps", "--mean")
-	l.wants(text, "threads event_threads 4 event_threads 8 event_threads 16\n", "16 7680.00 [7526.40 … 7833.60] 10861.71 [")
+	text := l.run("compare", "part=events,statement=select", "--x=threads", "--lines=event_threads", "--measure=qps", "--mean")
+	l.wants(text, "threads event_threads 4 event_threads 8 event_threads 16\n", "16 7680.00 [7526.39 … 7833.62] 10861.69 [")
 }

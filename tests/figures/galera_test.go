@@ -25,9 +25,9 @@ func TestGalera(t *testing.T) {
 		l.replace(filepath.Join(dir, "run.json"), `"labels": {`, `"labels": { "configuration": "`+c.name+`",`)
 	}
 	// 18707 write sets, 15.0045 s, drained after 0.309 s.
-	measures := "--measure=n1_trx,n1_tps_with_drain,n2_tps_with_drain,n3_tps_with_drain,drain,flow_control"
+	measures := "--measure=n1_trx,n1_tps_with_drain,n2_tps_with_drain,n3_tps_with_drain,drain,flow_control,n2_cert_deps_distance"
 	text := l.run("compare", "workload=oltp_write_only", "--x=configuration", measures)
-	l.wants(text, "configuration n1 trx n1 tps with drain n2 tps with drain n3 tps with drain drain s flow control %\n",
+	l.wants(text, "configuration n1 trx n1 tps with drain n2 tps with drain n3 tps with drain drain s flow control % n2 cert deps distance\n",
 		"1 default 18707 1246.76 1221.", "2 appliers 18707 1246.76 1221.", "3 fc_limit 18707 1246.76 1221.")
 	// The settings themselves can be the axis.
 	text = l.run("compare", "workload=oltp_write_only", "--x=gcs.fc_limit", "--lines=wsrep_slave_threads", "--measure=n1_trx")

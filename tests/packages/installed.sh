@@ -1,67 +1,21 @@
 #!/usr/bin/env bash
 # Runs in a bare Debian, as root (tests/debian.sh): installs the deb, lets two users run a
-# benchmark beside the agent, upgrades, removes and purges. systemd can't run in a
-# chroot, so the agent is started as the unit would start it.
+# benchmark beside the agent, upgrades, removes and purges.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-export DEBIAN_FRONTEND=noninteractive
-passed=0 failed=0
-work=$(mktemp -d)
-agent=''
+# shellcheck source=tests/packages/service.sh
+. tests/packages/service.sh
 trap '[[ -z $agent ]] || kill "$agent"; rm -rf "$work"' EXIT
-deb=$(ls "$PWD/build/packages/"*_"$(dpkg --print-architecture)".deb)
 
-ok() { # NAME COMMAND...
-	local name=$1
-	shift
-	if "$@" >"$work/log" 2>&1; then
-		passed=$((passed + 1))
-	else
-		failed=$((failed + 1))
-		printf 'FAILED: %s\n' "$name"
-		sed 's/^/  /' "$work/log"
-	fi
+# printed TEXT...: by the previous check.
+printed() {
+	local text
+	cp "$work/log.before" "$work/printed"
+	for text in "$@"; do grep -F "$text" "$work/printed" || return 1; done
 }
-not() { ! "$@"; }
 # As dpkg, apt and the tests themselves change other files.
 files() { find / -xdev \( -path /proc -o -path /sys -o -path /dev -o -path /tmp -o -path /run -o -path /root -o -path /home -o -path /var/lib/dpkg -o -path /var/lib/apt -o -path /var/cache -o -path /var/log \) -prune -o -print | sort; }
-mode() { [[ $(stat -c '%A %U %G' "$1") == "$2" ]]; }
-as() { setpriv --reuid "$1" --regid "$1" --clear-groups env -i HOME="/home/$1" PATH=/usr/bin:/bin bash -c "umask 077; cd; $2"; }
-# The chroot has the network of this machine, where another agent may have the default port.
-port=$((20000 + RANDOM % 10000))
-metrics() { exec 3<>"/dev/tcp/127.0.0.1/$port" 2>/dev/null && printf 'GET %s HTTP/1.0\r\nHost: localhost\r\n\r\n' "$1" >&3 && cat <&3; }
-serves() { metrics "$1" >"$work/answer" && grep -q "$2" "$work/answer"; }
-eventually() { # SECONDS COMMAND...
-	local end=$((SECONDS + $1))
-	shift
-	until "$@"; do
-		((SECONDS < end)) || return 1
-		sleep 0.2
-	done
-}
-
-# unit KEY: a value of the unit. start_agent does what systemd would with it.
-unit() { sed -n "s/^$1=//p" /usr/lib/systemd/system/benchwatch.service; }
-start_agent() {
-	local command
-	read -ra command <<<"$(unit ExecStart)"
-	[[ ${command[-1]} == \$BENCHWATCH_OPTIONS ]]
-	unset 'command[-1]'
-	echo "BENCHWATCH_OPTIONS=--web.listen-address=127.0.0.1:$port" >>"$(unit EnvironmentFile | tr -d -)"
-	# shellcheck source=/dev/null
-	. "$(unit EnvironmentFile | tr -d -)"
-	command+=("$BENCHWATCH_OPTIONS")
-	setpriv --reuid "$(unit User)" --regid "$(unit Group)" --clear-groups --no-new-privs --bounding-set=-all \
-		env -i bash -c "umask $(unit UMask); exec \"\$@\"" bash "${command[@]}" 2>"$work/agent.log" &
-	agent=$!
-	eventually 20 serves /-/healthy 200 && kill -0 "$agent"
-}
-stop_agent() {
-	kill "$agent" && wait "$agent"
-	agent=''
-}
-
 folders() {
 	mode /var/lib/benchwatch 'drwxr-xr-x benchwatch benchwatch' &&
 		mode /var/lib/benchwatch/runs 'drwxrwsrwt benchwatch benchwatch' &&
@@ -111,6 +65,7 @@ files >"$work/before"
 echo 'without systemd:'
 began=$SECONDS
 ok 'it installs' dpkg -i "$deb"
+ok 'and prints the address of the page and what to try' printed 'http://127.0.0.1:9838' 'benchwatch replay'
 ok 'the account is there' account
 ok 'the folders are shared' folders
 ok 'man page and version' documented
@@ -128,12 +83,14 @@ echo '# mine' >>/etc/benchwatch/benchwatch.yml
 echo secret | install -m 0640 -g benchwatch /dev/stdin /etc/benchwatch/db.password
 ok 'a newer deb can be made' newer
 ok 'the upgrade asks nothing' dpkg -i "$work/newer.deb"
+ok 'and does not repeat that' not printed 'benchwatch replay'
 ok 'and keeps configuration and runs' configuration_kept
 ok 'the folders are as before' folders
 ok 'the agent ends' stop_agent
 ok 'removing it asks nothing' dpkg -r benchwatch
 ok 'and keeps configuration and runs' configuration_kept
 ok 'purging it asks nothing' dpkg -P benchwatch
+ok 'and names the password files that it removes' printed 'removed /etc/benchwatch/db.password'
 ok 'and leaves nothing but the runs' only_runs_left
 ok 'their account stays, too' account
 rm -rf /var/lib/benchwatch/runs/*

@@ -1,7 +1,7 @@
 // A benchwatch of this clone on a data directory of its own.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -100,6 +100,14 @@ export class Agent {
       })),
     };
     writeFileSync(join(this.folder, 'runs', id, 'statements.jsonl'), `${JSON.stringify(line)}\n`);
+  }
+
+  /** Lays down the recorded run of a Galera cluster that every binary has, and returns its id. */
+  recorded() {
+    const from = new URL('../../agent/app/replay/example', import.meta.url).pathname;
+    const { id } = JSON.parse(readFileSync(join(from, 'run.json'), 'utf8'));
+    cpSync(from, join(this.folder, 'runs', id), { recursive: true });
+    return id;
   }
 
   /** Lays down an ended run as the agent would have left it: its tool's output, two servers' records, the machine's CPU; seconds without a throughput are missing. */

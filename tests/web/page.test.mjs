@@ -57,6 +57,14 @@ const where = (page) => page.locator('.where');
 /** Waits until a run's view has shown all that it requested. */
 const complete = (page) => page.locator('.run[aria-busy=false]').waitFor();
 
+/** Opens what is folded among the charts, once the run's document has arranged them. */
+async function unfold(page) {
+  await complete(page);
+  await page.evaluate(() => {
+    for (const d of document.querySelectorAll('.charts details')) d.open = true;
+  });
+}
+
 /** The place of an element once it stays where it is: what loads above it moves it. */
 async function settledBox(locator) {
   await complete(locator.page());
@@ -137,6 +145,7 @@ test('a live group shows which generator is silent and which is missing', async 
   process.kill(tool, 'SIGSTOP');
   await state(2).getByText('silent').waitFor();
   await state(1).getByText('running').waitFor();
+  await unfold(page);
   assert.match(await legend(page, 'run-generators').innerText(), /generators\s*[12]/);
   process.kill(tool, 'SIGCONT');
   await state(2).getByText('running').waitFor();
@@ -200,7 +209,7 @@ test('a run of ten hours opens, with its extremes, and is zoomed', async (t) => 
     t.diagnostic(`opened for the ${which} time: first chart after ${first} ms, all after ${Date.now() - begin} ms`);
     if (which !== 'third') await page.close();
   }
-  await complete(page);
+  await unfold(page);
   assert.match(await page.locator('#chart-run-transactions .plot').getAttribute('aria-label'), /transaction: mean [\d,.]+, 3 to 9,876/);
   assert.match(await shownEnd(page), /^10:00:00/);
 
@@ -246,6 +255,7 @@ test('an ended run shows the CPU and the settings that were recorded', async () 
 
 test('one cursor is over all charts', async () => {
   const page = await open('#/runs/20261120T010000Z-long');
+  await unfold(page);
   await page.locator('#chart-server-queries canvas').waitFor();
   const box = await settledBox(page.locator('#chart-run-transactions .u-over'));
   await page.mouse.move(box.x + box.width / 2, box.y + 40);
@@ -282,6 +292,7 @@ test('titles, labels, markers and commands are text', async () => {
 
 test('it fits a phone, in the dark too', async () => {
   const page = await open('#/runs/20261120T010000Z-long', { viewport: { width: 390, height: 844 }, colorScheme: 'dark' });
+  await unfold(page);
   await page.locator('#chart-server-queries canvas').waitFor();
   await complete(page);
   const fits = () => page.evaluate(() => document.scrollingElement.scrollWidth <= innerWidth);
@@ -298,6 +309,7 @@ test('the keyboard reaches run, charts and series', async () => {
   const link = page.getByRole('link', { name: '20261120T010000Z-long' });
   await link.focus();
   await page.keyboard.press('Enter');
+  await unfold(page);
   await page.locator('#chart-server-queries canvas').waitFor();
   await complete(page);
   const series = page.locator('#chart-run-transactions .legend button').first();
@@ -435,6 +447,61 @@ test('a report fits four printed pages, has two charts in a row and no table tha
   const pdf = (await page.pdf({ format: 'A4' })).toString('latin1');
   const pages = pdf.match(/\/Type \/Page\b/g).length;
   assert.ok(pages <= 4, `${pages} pages`);
+  await page.close();
+});
+
+test('a run begins with what limited it and the charts that show it; all others are folded, and printing gives the report', async () => {
+  const id = agent.recorded();
+  const page = await open(`#/runs/${id}`);
+  await complete(page);
+  const order = () =>
+    page.evaluate(() => {
+      const first = document.querySelector('.charts > .row');
+      const all = [
+        ...document.querySelectorAll('[data-section=result], [data-section=limits], .charts > .row, [data-section=trust], .charts details'),
+      ];
+      return [
+        all.map((e) => e.dataset.section ?? e.className),
+        [...first.querySelectorAll('.chart:not([hidden])')].map((e) => e.id.replace('chart-', '')),
+      ];
+    });
+  const [places, charts] = await order();
+  assert.deepEqual(places.slice(0, 3), ['result', 'limits', 'row']);
+  assert.equal(places.at(-1), 'trust');
+  assert.deepEqual(charts.slice(0, 2), ['server-flow_control', 'server-flow_control_sent']);
+  assert.deepEqual(charts.slice(3), ['run-transactions', 'run-latency', 'host-cpu_busy']);
+  const fold = page.locator('.charts summary', { hasText: 'charts of the servers' });
+  assert.match(await fold.innerText(), /^\d+ charts of the servers: Queries/);
+  assert.equal(await page.locator('#chart-server-queries canvas').count(), 0, 'a folded chart is not drawn');
+  await fold.click();
+  await page.locator('#chart-server-queries canvas').waitFor();
+  // The first screen has the verdict and its charts.
+  assert.ok((await page.locator('#chart-server-flow_control').boundingBox()).y < 700);
+
+  const pages = async () => (await page.pdf({ format: 'A4' })).toString('latin1').match(/\/Type \/Page\b/g).length;
+  const printed = await pages();
+  assert.ok(printed <= 4, `${printed} pages`);
+  await page.evaluate(() => dispatchEvent(new Event('beforeprint')));
+  assert.deepEqual(
+    await page.evaluate(() => [document.querySelectorAll('article figure svg').length > 3, document.querySelectorAll('canvas').length]),
+    [true, 0],
+  );
+  await page.evaluate(() => dispatchEvent(new Event('afterprint')));
+  await page.locator('#chart-server-flow_control canvas').waitFor();
+  assert.equal(await page.locator('article').count(), 0);
+  await page.goto(`${agent.url}runs/${id}/report`);
+  assert.equal(await pages(), printed);
+  await page.close();
+});
+
+test('what the user required is at the top, met or not', async () => {
+  agent.ended('20261120T060000Z-required', 20, () => 100, { required: ['tps>50', 'tps>1000', 'lag<5s'] });
+  const page = await open('#/runs/20261120T060000Z-required');
+  await page.locator('.id', { hasText: '1 of 3 requirements not met' }).waitFor();
+  assert.equal(await page.locator('.id.warning').count(), 1);
+  const result = await section(page, 'result').innerText();
+  assert.match(result, /good\s+tps>50 is met: 95\.00/);
+  assert.match(result, /unknown\s+lag<5s is not known/);
   await page.close();
 });
 

@@ -39,7 +39,7 @@ func (a *aborting) check() error {
 }
 
 // connect evaluates the queries once, so that a run does not start with one that can't hold.
-// address is that of the Prometheus, empty if the configuration has none.
+// address is the Prometheus', empty if the configuration names no Prometheus.
 func (a *aborting) connect(ctx context.Context, address string) error {
 	for _, c := range a.conditions {
 		if !c.IsQuery() {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"sync"
 	"syscall"
@@ -41,7 +42,13 @@ func runAgent(s Streams, o *observing) error {
 	if err != nil {
 		return err
 	}
-	claim, err := rundir.ClaimAgent(c.DataDir, rundir.AgentInfo{PID: os.Getpid(), Address: ls[0].Addr().String(), URL: o.pageURL(ls[0])})
+	info := rundir.AgentInfo{PID: os.Getpid(), Address: ls[0].Addr().String(), URL: o.pageURL(ls[0])}
+	if o.configFile != "" {
+		if info.Config, err = filepath.Abs(o.configFile); err != nil {
+			return err
+		}
+	}
+	claim, err := rundir.ClaimAgent(c.DataDir, info)
 	if errors.Is(err, rundir.ErrAgentRuns) {
 		return withHint(err, "stop the other agent, or choose another folder with --data-dir")
 	}

@@ -53,15 +53,15 @@ const (
 // exitStatuses documents the exit statuses.
 var exitStatuses = []struct{ status, meaning string }{
 	{"0", "Success. `run`: the tool exited with 0"},
-	{strconv.Itoa(exitFailure), "The command failed. `health`: the agent is not healthy. `sweep`: a step failed. `parse`: no output of a tool was recognised. `status --once`: no server answered"},
+	{strconv.Itoa(exitFailure), "The command failed. `health`: the agent is not healthy. `sweep`: a step failed. `ab`: an arm failed again and again. `parse`: no output of a tool was recognised. `status --once`: no server answered"},
 	{strconv.Itoa(exitUsage), "The command line is wrong"},
-	{strconv.Itoa(exitLimit), "`compare --fail-if`: a limit is broken"},
-	{strconv.Itoa(exitUnclear), "`compare --fail-if --strict`: the runs can't tell whether a limit is broken"},
+	{strconv.Itoa(exitLimit), "`compare` and `ab` with `--fail-if`: a limit is broken. `run --require`: the run does not meet a requirement"},
+	{strconv.Itoa(exitUnclear), "`compare` and `ab` with `--fail-if --strict`: the runs can't tell whether a limit is broken. `ab --strict` without a limit: undecided. `run --require`: the run has no such value"},
 	{strconv.Itoa(exitAborted), "`run --abort-when`: a condition held, and the tool was ended"},
 	{strconv.Itoa(exitOwnFailure), "`run`: benchwatch failed before it started the tool"},
 	{strconv.Itoa(exitCantRun), "`run` and `sweep`: the tool can't be executed"},
 	{strconv.Itoa(exitNotFound), "`run` and `sweep`: the tool was not found"},
-	{strconv.Itoa(exitInterrupted), "`sweep`: interrupted by a signal; `--resume` continues it"},
+	{strconv.Itoa(exitInterrupted), "`sweep`, `seek` and `ab`: interrupted by a signal; `--resume` continues it"},
 	{"other", "`run`: the exit status of the tool; 128 + N if signal N ended it"},
 }
 
@@ -94,7 +94,7 @@ func newProgram() *cobra.Command {
 		newParent("group", "Follow the generators of a group.", newGroupAttach(), newGroupServe()),
 		newMark(), newHealth(), newStatus(), newRuns(), newReport(), newCompare(), newHistory(), newExport(),
 		newParent("archive", "Upload, fetch or list runs of the team's archive.", newArchivePush(), newArchivePull(), newArchiveList()),
-		newSweep(), newSeek(), newReplay(), newInit(), newDoctor(),
+		newSweep(), newSeek(), newAB(), newReplay(), newInit(), newDoctor(),
 		newParent("dashboards", "Import the dashboards into a Grafana.", newDashboardsImport()))
 	return root
 }
@@ -141,7 +141,10 @@ func Main(args []string, s Streams) int {
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
 	started := false
-	root.PersistentPreRun = func(*cobra.Command, []string) { started = true }
+	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) {
+		started = true
+		restoreLeft(cmd, s)
+	}
 	cmd, err := root.ExecuteC()
 	if err != nil && !started {
 		err = usageError(cmd, err, args)

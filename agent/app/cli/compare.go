@@ -42,7 +42,7 @@ func newCompare() *cobra.Command {
 	cmd := newCommand("compare", "Compare runs or groups of runs.",
 		"benchwatch compare version=1.2 version=1.3 --fail-if 'tps<-5%' --fail-if 'p99>+10%'")
 	r := &compareCommand{}
-	cmd.arguments(&r.specs, "GROUP...", "Ids of runs with commas, labels k=v[,k=v], or last=N and labels for the N newest other runs of each kind; the first group is the baseline")
+	cmd.arguments(&r.specs, "GROUP...", "Ids of runs with commas, labels k=v[,k=v], or last=N and labels for the N newest other runs; the first group is the baseline")
 	r.format = "text"
 	cmd.choice(&r.format, "format", "FORMAT", "Format of the comparison: text, markdown, csv, json, html, svg (one figure over --x) or junit", "text", "markdown", "csv", "json", "html", "svg", "junit")
 	cmd.texts(&r.failIf, "fail-if", "LIMIT", "Exit with status 3 if a group is beyond this limit by more than noise: tps<-5%, p99>+10% (relative to the baseline), lag>10s, errors>1%; repeatable")
@@ -94,6 +94,9 @@ func (r *compareCommand) run() error {
 		if len(groups[i].Runs) == 0 {
 			return withHint(fmt.Errorf("no ended run in group %s", one.spec), "benchwatch runs lists them")
 		}
+	}
+	if !slices.ContainsFunc(choices, func(c choice) bool { return !c.named() }) {
+		compare.NameByDifference(groups)
 	}
 	c := compare.Compare(groups, selected)
 	c.Check(limits, groups)
@@ -313,12 +316,18 @@ func (r *compareCommand) chooseLast(c *choice, taken, kinds map[string]bool) err
 	return err
 }
 
+// longestName is the length of a list of ids from which on the group has the name of the first run.
+const longestName = 48
+
 // name returns the parts of the argument that not all groups have, as the group's name and as facts; the
-// whole argument if there are none.
+// whole argument if there are none, or the first of many runs.
 func (c *choice) name(all []choice) (string, []rundir.Fact) {
 	own := slices.DeleteFunc(slices.Clone(c.facts), func(f rundir.Fact) bool {
 		return !slices.ContainsFunc(all, func(other choice) bool { return !slices.Contains(other.facts, f) })
 	})
+	if first, _, _ := strings.Cut(c.spec, ","); c.named() && len(c.dirs) > 1 && len(c.spec) > longestName {
+		return fmt.Sprintf("%s and %d more", first, len(c.dirs)-1), nil
+	}
 	if len(own) == 0 {
 		return c.spec, c.facts
 	}

@@ -47,7 +47,7 @@ func completeRuns(cmd *cobra.Command) {
 // recordedRuns returns the facts of all runs in the data directory of cmd, the oldest
 // first. Completion is silent: there are none if the directory can't be read.
 func recordedRuns(cmd *cobra.Command) []rundir.Meta {
-	flags := dataFlags{configFlags{cmd.Flag("config.file").Value.String()}, cmd.Flag("data-dir").Value.String()}
+	flags := dataFlags{configFlags{configFile: cmd.Flag("config.file").Value.String()}, cmd.Flag("data-dir").Value.String()}
 	c, err := flags.load()
 	if err != nil {
 		return nil

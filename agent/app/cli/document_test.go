@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/benchwatch/benchwatch/agent/app/config"
+	engines "github.com/benchwatch/benchwatch/agent/model/engine/registry"
 )
 
 var update = flag.Bool("update", false, "write docs/configuration.md and the expected output in testdata/script anew")
@@ -25,7 +26,7 @@ func TestDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := string(data)
-	for name, text := range map[string]string{"keys": keysTable(), "commands": commandsText(t), "statuses": statusesTable()} {
+	for name, text := range map[string]string{"keys": keysTable(t, want), "commands": commandsText(t), "statuses": statusesTable()} {
 		block := regexp.MustCompile(fmt.Sprintf(`(?s)(<!-- generated: %s -->\n).*?(\n<!-- end -->)`, name))
 		if !block.MatchString(want) {
 			t.Fatalf("%s has no block %s", document, name)
@@ -43,7 +44,13 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-func keysTable() string {
+// keysTable has a row for each key. The document itself has what the key means, and the default where
+// that is computed.
+func keysTable(t *testing.T, doc string) string {
+	written := map[string][]string{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_.\\[\\]]+)` \\| [^|]* \\| (.*?) \\| (?:yes|restart) \\| (.*) \\|$").FindAllStringSubmatch(doc, -1) {
+		written[row[1]] = row[2:]
+	}
 	var b strings.Builder
 	b.WriteString("| key | value | default | reload | meaning |\n|---|---|---|---|---|\n")
 	for _, k := range config.Keys() {
@@ -51,8 +58,23 @@ func keysTable() string {
 		if k.Restart {
 			reload = "restart"
 		}
+		if written[k.Path] == nil {
+			written[k.Path] = []string{"", ""}
+		}
+		initial, meaning := written[k.Path][0], written[k.Path][1]
+		if meaning == "" || strings.HasSuffix(meaning, ".") {
+			t.Errorf("%s has no row for the key %s with what it means, or a period at its end", document, k.Path)
+		}
+		for _, name := range engines.Names() {
+			if k.Path == "targets[].engine" && !strings.Contains(meaning, "`"+name+"`") {
+				t.Errorf("%s: %s does not name %s", document, k.Path, name)
+			}
+		}
+		if k.Default != "" {
+			initial = "`" + k.Default + "`"
+		}
 		kind, _, _ := strings.Cut(strings.TrimPrefix(k.Kind, "a "), " such as")
-		row(&b, "`"+k.Path+"`", kind, k.Default, reload, k.Doc)
+		row(&b, "`"+k.Path+"`", kind, initial, reload, meaning)
 	}
 	return b.String()
 }

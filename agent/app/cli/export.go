@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -170,7 +171,7 @@ func backfill(histories []*record.History) (*metrics.Backfill, error) {
 	return b, nil
 }
 
-// isLog reports whether a name is that of a log and not of a run.
+// isLog reports whether a name is a log's and not a run's.
 func isLog(name string) bool {
 	info, err := os.Stat(name)
 	return err == nil && info.Mode().IsRegular()
@@ -217,7 +218,7 @@ func (r *exportCommand) writer() (*remote.API, error) {
 	if r.output.file != "" {
 		return nil, &exitError{Status: exitUsage, Err: errors.New("--remote-write writes no file: --output has no meaning"), Hint: "leave it out"}
 	}
-	http := &commoncfg.HTTPClientConfig{}
+	settings := &commoncfg.HTTPClientConfig{}
 	if r.client != "" {
 		text, err := secret.ReadFile(r.client)
 		if err != nil {
@@ -228,19 +229,38 @@ func (r *exportCommand) writer() (*remote.API, error) {
 			return nil, fmt.Errorf("--remote-write.http-config: %w", err)
 		}
 		loaded.SetDirectory(filepath.Dir(r.client))
-		http = loaded
+		settings = loaded
 	}
-	client, err := commoncfg.NewClientFromConfig(*http, "remote-write")
+	client, err := commoncfg.NewClientFromConfig(*settings, "remote-write")
 	if err != nil {
 		return nil, fmt.Errorf("--remote-write.http-config: %w", err)
 	}
 	client.Timeout = 30 * time.Second
+	client.Transport = briefAnswers{client.Transport}
 	target, path := r.remote, ""
 	if u, err := url.Parse(target); err == nil && strings.Trim(u.Path, "/") == "" {
 		path = "api/v1/write"
 	}
 	return remote.NewAPI(target, remote.WithAPIPath(path), remote.WithAPIHTTPClient(client),
 		remote.WithAPIBackoff(remote.BackoffConfig{Min: 500 * time.Millisecond, Max: 5 * time.Second, MaxRetries: 5}))
+}
+
+// briefAnswers limits what a receiver of remote write can do: the library reads an answer to its end,
+// repeats it in an error, and waits as long as it is told to.
+type briefAnswers struct{ http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (t briefAnswers) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := t.RoundTripper.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	response.Header.Del("Retry-After")
+	response.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.LimitReader(response.Body, 4<<10), response.Body}
+	return response, nil
 }
 
 func (r *exportCommand) remoteWrite(to *remote.API, histories []*record.History) error {

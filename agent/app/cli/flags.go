@@ -9,21 +9,32 @@ import (
 	"github.com/prometheus/common/promslog"
 
 	"github.com/benchwatch/benchwatch/agent/app/config"
+	"github.com/benchwatch/benchwatch/agent/app/setup"
 	"github.com/benchwatch/benchwatch/agent/base/secret"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
 // configFlags are the flags of the commands that read benchwatch.yml.
 type configFlags struct {
 	configFile string
+	// ofAgent: without --config.file the command reads the configuration of the machine's agent.
+	ofAgent bool
 }
 
 func (f *configFlags) declare(cmd command) {
-	cmd.text(&f.configFile, "config.file", "FILE", "Configuration file, benchwatch.yml (default: none)")
+	otherwise := "none"
+	if f.ofAgent {
+		otherwise = "that of the running agent or of the package"
+	}
+	cmd.text(&f.configFile, "config.file", "FILE", "Configuration file, benchwatch.yml (default: "+otherwise+")")
 }
 
 // load reads the configuration, or returns the defaults without a file.
 func (f *configFlags) load() (*config.Config, error) {
+	if f.configFile == "" && f.ofAgent {
+		f.configFile = setup.Configuration(rundir.DefaultDataDir())
+	}
 	if f.configFile == "" {
 		return config.Default(), nil
 	}
@@ -41,11 +52,26 @@ func (f *dataFlags) declare(cmd command) {
 	cmd.text(&f.dataDirFlag, "data-dir", "DIR", "Folder of the runs (default: data_dir of the configuration)")
 }
 
+// same returns the flags with which another command finds the same runs, after a space.
+func (f *dataFlags) same() string {
+	switch {
+	case f.dataDirFlag != "":
+		return " --data-dir=" + f.dataDirFlag
+	case f.configFile != "":
+		return " --config.file=" + f.configFile
+	}
+	return ""
+}
+
 // hintDataDir is the hint for a data directory that can't be used.
 const hintDataDir = "choose another folder with --data-dir"
 
 // load reads the configuration; --data-dir overrides its data_dir.
 func (f *dataFlags) load() (*config.Config, error) {
+	if f.configFile == "" && f.ofAgent && f.dataDirFlag != "" {
+		agent, _ := rundir.Agent(f.dataDirFlag)
+		f.configFile, f.ofAgent = agent.Config, false
+	}
 	c, err := f.configFlags.load()
 	if err == nil && f.dataDirFlag != "" {
 		c.DataDir = f.dataDirFlag

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +20,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/many/sweep"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
+	"github.com/benchwatch/benchwatch/internal/fakegrafana"
 )
 
 // foreign is a shared runs folder in which mallory has put what could hurt whoever
@@ -99,7 +102,7 @@ func (m *foreign) replacements() map[string]func(path string) error {
 // files are those that a run directory can have.
 var foreignFiles = []string{
 	rundir.MetaFile, rundir.StdoutFile, rundir.StderrFile, rundir.StatusFile, rundir.MarkersFile, rundir.LatenciesFile, "settings.jsonl", "statements.jsonl", "host.jsonl",
-	".archive.json", ".connection.json", ".adopted", ".meta.lock", rundir.ToolLock, rundir.ObserverLock, ".wrapper.lock",
+	".archive.json", ".connection.json", ".adopted", ".meta.lock", rundir.ToolLock, rundir.ObserverLock, rundir.MarkersLock, ".wrapper.lock",
 }
 
 // TestForeignDirectories: as root, and as an agent, beside directories of another user: no
@@ -264,6 +267,66 @@ func TestForeignDirectories(t *testing.T) {
 	}
 }
 
+// TestForeignOpenRuns: an agent, also one of root, follows runs of another user that have not
+// ended: it writes and reads nothing through what is in the place of their files, and closes
+// the runs beside them.
+func TestForeignOpenRuns(t *testing.T) {
+	t.Parallel()
+	for name, u := range map[string]user{"root": 0, "a user of its own": agentUser} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := &foreign{machine: newMachine(t)}
+			m.secret = filepath.Join(m.root, "secret")
+			m.must(os.WriteFile(m.secret, []byte(secretText), 0o600))
+			m.besideOpenRuns(u)
+		})
+	}
+}
+
+func (m *foreign) besideOpenRuns(u user) {
+	if out, err := m.run(mallory, "benchwatch run --run-id=whole --linger=0s --web.listen-address=127.0.0.1:0 -- sysbench run"); err != nil {
+		m.t.Fatalf("%v\n%s", err, out)
+	}
+	open := func(id string) rundir.Directory {
+		dir := m.copyOf(rundir.At(m.data, "whole"), id)
+		_, err := dir.Update(func(meta *rundir.Meta) { meta.ClosedAt, meta.EndedAt = nil, nil })
+		m.must(err)
+		return dir
+	}
+	for kind, replace := range m.replacements() {
+		for i, name := range foreignFiles {
+			dir := open(fmt.Sprintf("open-%s-%d", kind, i))
+			m.must(os.RemoveAll(dir.Path(name)))
+			m.must(replace(dir.Path(name)))
+			m.give(string(dir))
+		}
+	}
+	plain := open("open")
+	m.give(string(plain))
+
+	address, stop := m.agentOf(u)
+	for _, runner := range []user{alice, 0} {
+		id := fmt.Sprintf("of-%d", runner)
+		if out, err := m.run(runner, "benchwatch run --run-id="+id+" --linger=0s -- sysbench run"); err != nil {
+			m.t.Errorf("beside them: %v\n%s", err, out)
+		}
+		if meta, err := rundir.At(m.data, id).Load(); err != nil || !meta.Closed() {
+			m.t.Errorf("beside them a run was not closed: %v", err)
+		}
+	}
+	for deadline := time.Now().Add(patience); ; <-time.After(10 * time.Millisecond) {
+		if meta, err := plain.Load(); err == nil && meta.Closed() {
+			break
+		}
+		if time.Now().After(deadline) {
+			m.t.Fatal("the agent has not closed an open run of another user")
+		}
+	}
+	text := m.get(address, "/metrics") + m.get(address, "/api/runs")
+	stop()
+	m.check("the agent", text)
+}
+
 func inodeOf(t *testing.T, path string) uint64 {
 	t.Helper()
 	var st unix.Stat_t
@@ -271,4 +334,94 @@ func inodeOf(t *testing.T, path string) uint64 {
 		t.Fatal(err)
 	}
 	return st.Ino
+}
+
+// lockAll takes a shared lock of every file in a folder that mallory can read and nobody has
+// locked, until the test ends, and returns the files' names.
+func (m *foreign) lockAll(dir string) (locked []string) {
+	m.t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // the thread ends with the goroutine, and has mallory's rights
+		if err := errors.Join(unix.Setfsgid(int(mallory)), unix.Setfsuid(int(mallory))); err != nil {
+			m.t.Error(err)
+			return
+		}
+		_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || !d.Type().IsRegular() {
+				return nil
+			}
+			f, err := os.Open(path)
+			if err != nil {
+				return nil // not readable for others
+			}
+			m.t.Cleanup(func() { f.Close() })
+			if unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_RDLCK}) == nil {
+				locked = append(locked, filepath.Base(path))
+			}
+			return nil
+		})
+	}()
+	<-done
+	return locked
+}
+
+// TestForeignLocks: a user who locks every file that they can read stops neither the agent nor the
+// runs and markers of others.
+func TestForeignLocks(t *testing.T) {
+	t.Parallel()
+	m := &foreign{machine: newMachine(t)}
+	grafana := &fakegrafana.Grafana{Token: "glsa_x"}
+	server := httptest.NewServer(grafana)
+	t.Cleanup(server.Close)
+	config := filepath.Join(m.root, "benchwatch.yml")
+	m.must(os.WriteFile(filepath.Join(m.root, "token"), []byte(grafana.Token), 0o644))
+	m.must(os.WriteFile(config, fmt.Appendf(nil, "data_dir: %s\ngrafana: {url: '%s', token_file: token}\n", m.data, server.URL), 0o644))
+	_, stop := m.agent("--config.file=" + config)
+	if out, err := m.run(alice, "benchwatch run --run-id=first --linger=0s -- sysbench run"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	stop()
+	if locked := m.lockAll(m.data); !slices.Contains(locked, "agent.lock") || !slices.Contains(locked, rundir.MarkersFile) {
+		t.Fatalf("locked are %q", locked)
+	}
+	_, stop = m.agent("--config.file=" + config)
+	defer stop()
+	ended := make(chan error, 1)
+	go func() {
+		out, err := m.run(alice, "benchwatch run --run-id=second --linger=0s -- sh -c 'touch data/runs/second/begun; while [ ! -e data/runs/second/goes ]; do sleep 0.1; done'")
+		if err != nil {
+			err = fmt.Errorf("%w\n%s", err, out)
+		}
+		ended <- err
+	}()
+	dir := rundir.At(m.data, "second")
+	await := func(what string, is func() bool) {
+		t.Helper()
+		for deadline := time.Now().Add(patience); !is(); <-time.After(10 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatal(what)
+			}
+		}
+	}
+	await("the tool has not begun", func() bool { return exists(dir.Path("begun")) })
+	m.lockAll(m.data)
+	if out, err := m.run(alice, "benchwatch mark --run=second change && touch data/runs/second/goes"); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(patience):
+		t.Fatal("the run has not ended")
+	}
+	if meta, err := dir.Load(); err != nil || !meta.Closed() {
+		t.Errorf("the run is not closed: %v", err)
+	}
+	await("the markers are not in Grafana", func() bool { // a region for each run, and the mark
+		return len(grafana.All()) == 3
+	})
 }

@@ -25,7 +25,7 @@ type healthCommand struct {
 // health is what `health --format=json` prints of a healthy agent.
 type health struct {
 	Healthy bool `json:"healthy"`
-	// Address is the one that was asked.
+	// Address of the agent.
 	Address string `json:"address"`
 }
 

@@ -41,7 +41,7 @@ func newHistory() *cobra.Command {
 	r.measure = "tps"
 	cmd.text(&r.measure, "measure", "NAME", "Measure: tps, qps, tpmc, errors, a statistic of the latency (avg, p95 …), lag, flow_control or drain")
 	cmd.text(&r.by, "by", "NAME,NAME...", "Labels and facts with one series per value, in addition to tool, workload, threads, verb, the tool's options and the parameters of sweeps")
-	cmd.toggle(&r.mark, "mark", "Put a marker at the beginning of the first run of each new level")
+	cmd.toggle(&r.mark, "mark", "Mark the first run of each new level")
 	r.format = "text"
 	cmd.choice(&r.format, "format", "FORMAT", "Format of the result: text, markdown, html, csv or json", "text", "markdown", "html", "csv", "json")
 	r.output.declare(cmd)

@@ -84,7 +84,7 @@ func (o *logOptions) checkStarts(n int) error {
 		return nil
 	}
 	return &exitError{Status: exitUsage, Err: fmt.Errorf("%s for %s", table.Plural(len(o.began), "--start"), table.Plural(n, "log")),
-		Hint: "give as many, in the order of the logs, with commas between them"}
+		Hint: "give one --start per log"}
 }
 
 // startOf is the start of log number i; zero if none is given.
@@ -312,7 +312,7 @@ func (b *besideLogs) of(s Streams, path string) ([]imports.MachineLog, *imports.
 	alone := b.logs[folder] == 1
 	server, err := found.Server(name, alone)
 	if err != nil {
-		s.notice("%s: what the server did is not imported: %v", path, err)
+		s.notice("%s: server data not imported: %v", path, err)
 	} else if server != nil && server.Problem != "" {
 		s.notice("%s: the server's counters are not imported: %s", path, server.Problem)
 	}
@@ -376,7 +376,7 @@ func (r *importCommand) completion(s Streams, logs []imports.MachineLog, used *[
 		return nil
 	}
 	left := func(dir rundir.Directory, what string, err error, names ...string) error {
-		s.notice("what the %s did is not imported: %v", what, err)
+		s.notice("%s data not imported: %v", what, err)
 		for _, name := range names {
 			if err := os.Remove(dir.Path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err

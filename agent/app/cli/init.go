@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/base/secret"
 	"github.com/benchwatch/benchwatch/agent/base/terminal"
 	"github.com/benchwatch/benchwatch/agent/model/table"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
 // initCommand is one `benchwatch init`.
@@ -35,11 +37,10 @@ type initCommand struct {
 }
 
 func newInit() *cobra.Command {
-	cmd := newCommand("init", "Write a configuration: prompt for data directory, servers, Grafana and Prometheus, or take them from flags; test the logins, create a Grafana token, import the dashboards.",
+	cmd := newCommand("init", "Write a configuration from prompts or flags, test the logins, create a Grafana token, import the dashboards.",
 		"benchwatch init --target=mysql://monitor@10.0.0.1?cluster=blue --password-file=monitor.password --yes")
 	r := &initCommand{}
-	r.plan.File = "benchwatch.yml"
-	cmd.text(&r.plan.File, "config.file", "FILE", "File to write")
+	cmd.text(&r.plan.File, "config.file", "FILE", "File to write (default: that of the running agent or of the package, else benchwatch.yml)")
 	cmd.text(&r.plan.DataDir, "data-dir", "DIR", "Folder of the runs (default: where runs are kept without a configuration)")
 	cmd.texts(&r.targets, "target", "URL", "Server to sample, ENGINE://USER@HOST[:PORT][?cluster=NAME&name=NAME]; repeatable")
 	cmd.text(&r.passwordFile, "password-file", "FILE", "File with the password of the servers of --target")
@@ -50,7 +51,7 @@ func newInit() *cobra.Command {
 	r.plan.Grafana.Folder = "benchwatch"
 	cmd.text(&r.plan.Grafana.Folder, "grafana.folder", "NAME", "Folder for the dashboards; empty: import none")
 	cmd.text(&r.plan.Prometheus, "prometheus.url", "URL", "Prometheus that scrapes the agent (default: none)")
-	cmd.toggle(&r.plan.Replace, "force", "Overwrite an existing configuration")
+	cmd.toggle(&r.plan.Replace, "force", "Overwrite an existing configuration, or sections of the agent's")
 	cmd.toggle(&r.ask, "yes,y", "Do not prompt (the default without a terminal)")
 	addFormat(cmd, &r.format, text, jsonFormat)
 	return cmd.does(func(s Streams) error {
@@ -60,8 +61,11 @@ func newInit() *cobra.Command {
 }
 
 func (r *initCommand) run() error {
-	if _, err := os.Stat(r.plan.File); err == nil && !r.plan.Replace {
-		return withHint(fmt.Errorf("%s exists", r.plan.File), "name another file with --config.file, or replace it with --force")
+	if err := r.chooseFile(); err != nil {
+		return err
+	}
+	if _, err := os.Stat(r.plan.File); err == nil && !r.plan.Replace && !r.plan.Keep {
+		return withHint(fmt.Errorf("write %s: the file exists", r.plan.File), "name another file with --config.file, or replace it with --force")
 	}
 	if err := r.flags(); err != nil {
 		return err
@@ -93,7 +97,10 @@ func (r *initCommand) run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	done, err := r.plan.Write(ctx)
-	if err != nil {
+	switch {
+	case errors.Is(err, setup.ErrExists):
+		return withHint(err, "edit the file, or replace what it has with --force")
+	case err != nil:
 		return fmt.Errorf("init: %w", err)
 	}
 	if r.format == jsonFormat {
@@ -107,6 +114,28 @@ func (r *initCommand) run() error {
 	return err
 }
 
+// chooseFile finds the configuration of this machine's agent, unless the user names a file or another
+// data directory.
+func (r *initCommand) chooseFile() error {
+	file := ""
+	if r.plan.File == "" && r.plan.DataDir == "" {
+		file = setup.Configuration(rundir.DefaultDataDir())
+	}
+	if file == "" {
+		r.plan.File = cmp.Or(r.plan.File, "benchwatch.yml")
+		return nil
+	}
+	c, err := config.Load(file)
+	if err != nil {
+		return err
+	}
+	if err := setup.Writable(filepath.Dir(file)); err != nil {
+		return withHint(fmt.Errorf("configuration of the agent: %w", err), "run sudo benchwatch init; a configuration of your own needs --config.file and --data-dir")
+	}
+	r.plan.File, r.plan.DataDir, r.plan.Keep = file, c.DataDir, true
+	return nil
+}
+
 // flags completes the plan by what the flags have.
 func (r *initCommand) flags() error {
 	for _, text := range r.targets {
@@ -116,10 +145,13 @@ func (r *initCommand) flags() error {
 		}
 		one := setup.PlannedTarget{Target: t}
 		if r.passwordFile != "" {
-			if _, err := secret.ReadPassword(r.passwordFile); err != nil {
+			password, err := secret.ReadPassword(r.passwordFile)
+			if err != nil {
 				return err
 			}
-			if one.PasswordFile, err = filepath.Abs(r.passwordFile); err != nil {
+			if r.plan.Keep { // the agent may not be able to read the user's file
+				one.Password = password
+			} else if one.PasswordFile, err = filepath.Abs(r.passwordFile); err != nil {
 				return err
 			}
 		}
@@ -205,21 +237,38 @@ func (r *initCommand) secretQuestion(text string) string {
 func (r *initCommand) print(done *setup.Done) {
 	out := r.streams.Out
 	fmt.Fprintf(out, "wrote %s\n", done.File)
+	readers := "its owner"
+	if r.plan.Keep {
+		readers = "root and the agent"
+	}
 	for _, file := range done.Secrets {
-		fmt.Fprintf(out, "wrote %s, which only its owner can read\n", file)
+		fmt.Fprintf(out, "wrote %s, which only %s can read\n", file, readers)
 	}
 	for _, t := range done.Targets {
 		if t.Answers {
 			fmt.Fprintf(out, "%s (%s) answers: %s %s\n", t.Name, t.Address, t.Version, t.Role)
 		}
+		if t.Sampled {
+			fmt.Fprintf(out, "the agent samples %s\n", t.Name)
+		}
 	}
 	if n := len(done.Dashboards); n > 0 {
 		fmt.Fprintf(out, "imported %s\n", table.Plural(n, "dashboard"))
 	}
+	for _, w := range done.Warnings {
+		r.streams.line("benchwatch: " + w)
+	}
 	for _, p := range done.Problems {
 		r.streams.line("benchwatch: " + p)
 	}
-	fmt.Fprintf(out, "\nPrometheus needs this in its configuration:\n\n%s\nNext:\n  benchwatch agent --config.file=%s\n  benchwatch doctor --config.file=%s\n", done.ScrapeConfig, done.File, done.File)
+	doctor, next := "benchwatch doctor", "benchwatch run -- sysbench oltp_read_write --threads=16 --time=60 run"
+	if !r.plan.Keep {
+		doctor += " --config.file=" + done.File
+	}
+	if done.Agent == "" {
+		next = done.Start
+	}
+	fmt.Fprintf(out, "\nPrometheus needs this in its configuration:\n\n%s\nNext:\n  %s\n  %s\n", done.ScrapeConfig, next, doctor)
 }
 
 // doctorCommand is one `benchwatch doctor`.
@@ -232,6 +281,7 @@ func newDoctor() *cobra.Command {
 	cmd := newCommand("doctor", "Check an installation: data directory, agent, servers and their privileges, Prometheus and its rules, Grafana's token and dashboards, clocks.",
 		"benchwatch doctor --config.file=benchwatch.yml")
 	r := &doctorCommand{}
+	r.ofAgent = true
 	r.dataFlags.declare(cmd)
 	addFormat(cmd, &r.format, text, jsonFormat)
 	return cmd.does(r.run)
@@ -244,7 +294,7 @@ func (r *doctorCommand) run(s Streams) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	all := setup.Diagnose(ctx, c)
+	all := setup.Diagnose(ctx, c, r.configFile)
 	if r.format == jsonFormat {
 		err = table.JSON(s.Out, all)
 	} else {
@@ -287,7 +337,7 @@ func checkURL(flag, address string) error {
 
 // dashboardsImported is what `dashboards import --format=json` prints.
 type dashboardsImported struct {
-	// Dashboards are those of the program, with what the Grafana had of them before.
+	// Dashboards are the embedded ones, with what the Grafana had before.
 	Dashboards []setup.Dashboard `json:"dashboards"`
 }
 
@@ -295,6 +345,7 @@ func newDashboardsImport() *cobra.Command {
 	cmd := newCommand("import", "Import the embedded dashboards into a Grafana and replace those of other versions.",
 		"benchwatch dashboards import --config.file=benchwatch.yml")
 	r := &dashboardsCommand{}
+	r.ofAgent = true
 	r.configFlags.declare(cmd)
 	cmd.text(&r.url, "grafana.url", "URL", "Grafana (default: that of the configuration)")
 	cmd.text(&r.tokenFile, "grafana.token-file", "FILE", "File with the token of a service account with the role Editor (default: that of the configuration)")

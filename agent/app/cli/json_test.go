@@ -36,6 +36,7 @@ var printed = []struct {
 	{"archive list", []archivedRun{}, "An array of runs, the newest last: the fields of `runs`, and these."},
 	{"history", history.Trend{}, ""},
 	{"sweep", sweep.Result{}, ""},
+	{"ab", report.ABPage{}, ""},
 	{"mark", marked{}, ""},
 	{"init", setup.Done{}, ""},
 	{"doctor", setup.Diagnosis{}, ""},

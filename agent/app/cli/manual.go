@@ -27,6 +27,48 @@ benchwatch \- watch a database benchmark while it runs
 .TP
 .B BENCHWATCH_DATA_DIR
 Folder of the runs, unless \fB\-\-data\-dir\fR or the configuration names one
+.SH EXAMPLES
+Play a recorded run as if it were live:
+.PP
+.in +4n
+.EX
+benchwatch replay
+.EE
+.in
+.PP
+Run a benchmark and sample its server with the login of the tool:
+.PP
+.in +4n
+.EX
+benchwatch run \-\-sample \-\- sysbench oltp_read_write \-\-mysql\-host=db1 \-\-mysql\-user=sbtest \-\-mysql\-password=\&... \-\-threads=16 \-\-time=60 run
+.EE
+.in
+.PP
+Read the result again, or compare the newest run with the four before:
+.PP
+.in +4n
+.EX
+benchwatch report last
+benchwatch compare last=4 last
+.EE
+.in
+.PP
+Add servers to the configuration of the packaged agent, and check the installation:
+.PP
+.in +4n
+.EX
+sudo benchwatch init
+benchwatch doctor
+.EE
+.in
+.PP
+Find the thread count from which more threads only add latency:
+.PP
+.in +4n
+.EX
+benchwatch sweep \-\-set threads=1,2,4,8,16,32 \-\- sysbench oltp_read_write \-\-mysql\-host=db1 \-\-threads={threads} \-\-time=60 run
+.EE
+.in
 .SH FILES
 .TP
 .I /etc/benchwatch/benchwatch.yml

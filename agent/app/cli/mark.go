@@ -174,7 +174,7 @@ func parseTime(value string, now time.Time) (time.Time, error) {
 	return at, nil
 }
 
-// parseMoment parses an absolute time, or a time of day as that of the day of now. Both are
+// parseMoment parses an absolute time, or a time of day on the day of now. Both are
 // in the location of now, unless they name another.
 func parseMoment(value string, now time.Time) (at time.Time, timeOfDay, ok bool) {
 	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", time.DateTime} {

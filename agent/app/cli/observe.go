@@ -138,6 +138,7 @@ func (o *observing) serve(ctx context.Context, b *observer.Observer, ls []net.Li
 // data directory.
 type observation struct {
 	observer *observer.Observer
+	page     string // address of its page
 	parts    sync.WaitGroup
 	cancel   context.CancelFunc
 }
@@ -163,7 +164,7 @@ func (o *observing) begin(ctx context.Context, own *observation, opts observer.O
 		ls[0].Close()
 		return err
 	}
-	s.notice("live page at %s (metrics at /metrics)", o.pageURL(ls[0]))
+	own.page = o.pageURL(ls[0])
 	ctx, own.cancel = context.WithCancel(ctx)
 	own.observer = b
 	own.parts.Go(func() {

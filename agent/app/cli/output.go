@@ -2,13 +2,18 @@ package cli
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
+	"os/signal"
 	"path/filepath"
 
 	"github.com/benchwatch/benchwatch/agent/base/terminal"
+	"github.com/benchwatch/benchwatch/agent/many/compare"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
+	"github.com/benchwatch/benchwatch/agent/show/report"
 )
 
 // output is the file that a document is written to.
@@ -77,4 +82,54 @@ func (o *output) stream(s Streams, write func(io.Writer) error) error {
 		return fmt.Errorf("write %s: %w", o.file, err)
 	}
 	return nil
+}
+
+// through returns streams whose output a pager shows, with less as git starts it; an empty command is
+// no pager.
+func (s Streams) through(pager string) Streams {
+	if pager != "" {
+		s.Out = pagedWriter{s, pager}
+	}
+	return s
+}
+
+type pagedWriter struct {
+	Streams
+	pager string
+}
+
+// Write shows a whole document.
+func (p pagedWriter) Write(data []byte) (int, error) {
+	cmd := exec.Command("sh", "-c", p.pager)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(data), p.Out, p.Err
+	cmd.Env = append([]string{"LESS=FRX"}, os.Environ()...)
+	interrupt := make(chan os.Signal, 1) // Ctrl-C is the pager's
+	signal.Notify(interrupt, os.Interrupt)
+	defer signal.Stop(interrupt)
+	if err := cmd.Run(); err != nil {
+		return 0, withHint(fmt.Errorf("run the pager %s: %w", p.pager, err), "set PAGER to another one, or unset it")
+	}
+	return len(data), nil
+}
+
+// averaging is the flag that decides which value represents repeated runs.
+type averaging struct{ mean bool }
+
+func (a *averaging) declare(cmd command) {
+	cmd.toggle(&a.mean, "mean", "Use means of repeated runs in the figures and their table instead of medians")
+}
+
+func (a averaging) average() compare.Average {
+	if a.mean {
+		return compare.ByMean
+	}
+	return compare.ByMedian
+}
+
+// writeFigure writes the first figure as a file of its own.
+func writeFigure(w io.Writer, plots []*report.Plot) error {
+	if len(plots) == 0 {
+		return withHint(errors.New("nothing varies: there is no figure"), "name what is along the axis with --x")
+	}
+	return plots[0].WriteSVG(w)
 }

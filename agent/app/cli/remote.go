@@ -183,7 +183,7 @@ func (r *runCommand) groupMeta(remote *generator.Remote, command *commandline.Co
 		command.Description.Threads = of.Threads
 		title = command.Title()
 	}
-	of.Title = generator.Title(title, n)
+	of.Title, of.Required = generator.Title(title, n), first.Required
 	of.Group.OnFailure, of.Group.Members = remote.OnFailure, remote.Members()
 	at := remote.NextStart()
 	of.StartedAt, of.Group.StartAt = at, &at
@@ -305,7 +305,7 @@ func (r *runCommand) followGroup(ctx context.Context, remote *generator.Remote, 
 				r.streams.notice("ending all generators")
 				late = time.After(leaveTime)
 			case ending:
-				r.streams.notice("ending all generators (once more to leave them)")
+				r.streams.notice("ending all generators (Ctrl-C again to leave them running)")
 			}
 			asked = asked || ending
 			remote.Signal(s)
@@ -365,5 +365,5 @@ func (r *runCommand) groupEnd(own *observation, signals <-chan os.Signal) error 
 	if meta.ExitCode != nil && *meta.ExitCode != 0 {
 		return &exitError{Status: *meta.ExitCode}
 	}
-	return nil
+	return r.require.verdict()
 }

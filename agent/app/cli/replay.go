@@ -32,7 +32,7 @@ type replayCommand struct {
 }
 
 func newReplay() *cobra.Command {
-	cmd := newCommand("replay", "Play a recorded run as if it were live: on the page, in the metrics and as markers. The default is an embedded example, which needs no database.",
+	cmd := newCommand("replay", "Play a recorded run as if it were live: page, metrics and markers. The default is an embedded example.",
 		"benchwatch replay --speed=4")
 	r := &replayCommand{observing: addObserving(cmd, "warn")}
 	cmd.argument(&r.name, "[RUN]", "Id of a run, the beginning of one, or last (default: a run on a Galera cluster with a slow node, which is part of this program)")
@@ -76,6 +76,7 @@ func (r *replayCommand) run() (err error) {
 		return err
 	}
 	defer own.stop()
+	r.streams.notice("live page at %s (metrics at /metrics)", own.page)
 	return r.follow(ctx, player, own)
 }
 
@@ -141,7 +142,7 @@ func (r *replayCommand) follow(ctx context.Context, player *replay.Player, own *
 	if err != nil {
 		return err
 	}
-	_ = report.WriteOutcome(r.streams.Err, h, terminal.Of(r.streams.Err)) // no one reads it if stderr is gone
+	_ = report.WriteOutcome(r.streams.Err, h, "", terminal.Of(r.streams.Err)) // no one reads it if stderr is gone
 	if r.format == jsonFormat {
 		if err := writeJSON(r.streams.Out, h); err != nil {
 			return err
@@ -162,7 +163,7 @@ func (r *replayCommand) lingering(ctx context.Context) {
 	case !terminal.Of(r.streams.Err).Is:
 		return
 	}
-	r.streams.notice("serving the page on (Ctrl-C ends it)")
+	r.streams.notice("still serving the page (Ctrl-C to stop)")
 	select {
 	case <-end:
 	case <-ctx.Done():

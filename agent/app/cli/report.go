@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"io"
+	"os"
 	"time"
 
 	"github.com/prometheus/common/version"
@@ -51,7 +52,11 @@ func (r *reportCommand) run(s Streams) error {
 		return err
 	}
 	others := r.metas()
-	doc := report.Document{Made: time.Now(), Version: version.Version}
+	pager := ""
+	if screen.Is && r.format == text {
+		pager = os.Getenv("PAGER")
+	}
+	doc := report.Document{Made: time.Now(), Version: version.Version, VerdictLast: screen.Is && pager == ""}
 	incomplete := false
 	for _, dir := range dirs {
 		h, err := r.history(context.Background(), dir)
@@ -70,7 +75,7 @@ func (r *reportCommand) run(s Streams) error {
 		}
 		doc.Runs = append(doc.Runs, one)
 	}
-	err = r.document(s, func(w io.Writer) error {
+	err = r.document(s.through(pager), func(w io.Writer) error {
 		switch r.format {
 		case "text":
 			return doc.Text(w, screen)

@@ -27,6 +27,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/base/secret"
 	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/base/terminal"
+	engines "github.com/benchwatch/benchwatch/agent/model/engine/registry"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/model/tool/commandline"
@@ -51,6 +52,7 @@ type runCommand struct {
 	input  io.Reader // the tool's output, if it is piped
 	inject bool
 	sample bool
+	quiet  bool
 	linger time.Duration
 	// lingerSet: --linger was given.
 	lingerSet bool
@@ -58,6 +60,7 @@ type runCommand struct {
 	command   []string
 	format    string
 	abort     *aborting
+	require   *requiring
 	// aborted: a condition of --abort-when held. terminated: SIGTERM came, whose sender waits for
 	// this process.
 	aborted, terminated bool
@@ -69,6 +72,11 @@ type runCommand struct {
 	config   *config.Config
 	dir      rundir.Directory
 	claim    *rundir.Claim
+	// login of the tool, lent to an agent until stopLending; nil: not lent.
+	login       *rundir.Login
+	stopLending func()
+	// unsampled is what the summary prints if no server was sampled.
+	unsampled string
 	// unrecorded: the end of the run could not be written (a full disk), so no
 	// agent will close it.
 	unrecorded bool
@@ -77,24 +85,30 @@ type runCommand struct {
 func newRun() *cobra.Command {
 	cmd := newCommand("run", "Run a benchmark tool and follow it. If the command is '-', the output of the tool is read from standard input.",
 		"benchwatch run -- sysbench oltp_read_write --threads=16 --time=60 run")
-	r := &runCommand{observing: addObserving(cmd, "warn")}
+	r := &runCommand{}
+	cmd.toggle(&r.sample, "sample", "Sample the servers that the tool connects to, with the login of its command line, which stays in memory")
 	cmd.text(&r.title, "title", "TEXT", "Title of the run (default: workload, threads and target)")
 	cmd.labels(&r.labels, "label", "Label of the run; repeatable")
+	cmd.toggle(&r.quiet, "quiet,q", "Print only the tool's output, warnings and errors")
+	addFormat(cmd, &r.format, text, jsonFormat)
+	r.abort = addAborting(cmd)
+	r.require = addRequiring(cmd)
 	r.selecting = addSelecting(cmd)
+	cmd.text(&r.tool, "tool", "NAME", "Benchmark tool (default: recognised from the command)")
+	cmd.text(&r.id, "run-id", "ID", "Id of the run (default: start time, workload and threads)")
+	addInject(cmd, &r.inject)
+	cmd.duration(&r.timeout, "drain-timeout", "Wait at most this long for replicas to catch up (default: runs.drain_timeout of the configuration)")
+	cmd.duration(&r.linger, "linger", "Serve metrics this long after the end of the run, if no agent is running (default: 10s on a terminal, else 0s)")
 	r.grouping = addGrouping(cmd)
 	r.connecting = addConnecting(cmd)
-	cmd.text(&r.id, "run-id", "ID", "Id of the run (default: start time, workload and threads)")
-	cmd.text(&r.tool, "tool", "NAME", "Benchmark tool (default: recognised from the command)")
-	addInject(cmd, &r.inject)
-	cmd.toggle(&r.sample, "sample", "Sample the servers that the tool connects to, with the login of its command line; only if no agent is running")
-	cmd.duration(&r.linger, "linger", "Serve metrics this long after the end of the run, if no agent is running (default: 10s on a terminal, else 0s)")
-	cmd.duration(&r.timeout, "drain-timeout", "Wait at most this long for replicas to catch up (default: runs.drain_timeout of the configuration)")
-	r.abort = addAborting(cmd)
-	addFormat(cmd, &r.format, text, jsonFormat)
+	r.observing = addObserving(cmd, "warn")
 	cmd.arguments(&r.command, "[COMMAND...]", "Command line of the benchmark, after --")
 	return cmd.does(func(s Streams) error {
 		r.lingerSet = cmd.Flags().Changed("linger")
-		r.streams, r.terminal, r.progress = s, terminal.Of(s.Err), terminal.NewProgress(s.Err)
+		r.streams, r.terminal = s, terminal.Of(s.Err)
+		if !r.quiet {
+			r.progress = terminal.NewProgress(s.Err)
+		}
 		r.streams.Out, r.streams.Err = r.progress.Above(s.Out), r.progress.Above(s.Err)
 		defer r.progress.Clear()
 		return r.run()
@@ -131,6 +145,9 @@ func (r *runCommand) run() error {
 		return err
 	}
 	defer r.claim.Release()
+	if r.stopLending != nil {
+		defer r.endLending()
+	}
 	r.printNotes(&command, &meta)
 
 	ctx, stop := context.WithCancel(context.Background())
@@ -163,7 +180,7 @@ func (r *runCommand) run() error {
 	case status != 0:
 		return &exitError{Status: status}
 	}
-	return nil
+	return r.require.verdict()
 }
 
 // check checks the options that need no configuration.
@@ -171,7 +188,7 @@ func (r *runCommand) check() error {
 	if len(r.command) == 0 {
 		return &exitError{Status: exitUsage, Err: errors.New("no command given"), Hint: "benchwatch run -- sysbench … run"}
 	}
-	if err := r.abort.check(); err != nil {
+	if err := errors.Join(r.abort.check(), r.require.check()); err != nil {
 		return err
 	}
 	switch {
@@ -189,6 +206,13 @@ func (r *runCommand) check() error {
 	return nil
 }
 
+// note prints what is no warning.
+func (r *runCommand) note(format string, args ...any) {
+	if !r.quiet {
+		r.streams.notice(format, args...)
+	}
+}
+
 // printNotes prints what the user should know before the tool starts.
 func (r *runCommand) printNotes(command *commandline.Command, meta *rundir.Meta) {
 	if space, err := rundir.SpaceOf(r.config.DataDir); err == nil {
@@ -197,13 +221,13 @@ func (r *runCommand) printNotes(command *commandline.Command, meta *rundir.Meta)
 		}
 	}
 	for _, note := range command.Description.Notes {
-		r.streams.notice("note: %s", note)
+		r.note("note: %s", note)
 	}
 	if meta.Tool == "" {
-		r.streams.notice("note: no known benchmark tool in this command: its output is kept, but not parsed; name the tool with --tool")
+		r.note("note: no known benchmark tool in this command: its output is kept, but not parsed; name the tool with --tool")
 	}
 	if len(command.Added) > 0 {
-		r.streams.notice("added %s for live reports (--no-inject leaves the command unchanged)", strings.Join(command.Added, " "))
+		r.note("added %s for live reports (--no-inject leaves the command unchanged)", strings.Join(command.Added, " "))
 	}
 }
 
@@ -259,7 +283,7 @@ func (r *runCommand) describe() (commandline.Command, rundir.Meta, error) {
 		Verb: d.Command, Workload: d.Workload, Threads: d.Threads, Target: d.Target, Database: d.Database,
 		Place: command.Place, Selection: r.selection(),
 		DurationSeconds: d.Duration.Seconds(), RatePerSecond: d.Rate, ReportIntervalSeconds: d.ReportInterval.Seconds(),
-		Command: command.Redacted, Generator: host,
+		Required: r.require.texts, Command: command.Redacted, Generator: host,
 		Clock: rundir.NewClock(clock.System), StartedAt: began, LatencyPercentile: d.LatencyPercentile,
 	}
 	if r.timeout > 0 {
@@ -290,37 +314,67 @@ func (r *runCommand) describe() (commandline.Command, rundir.Meta, error) {
 }
 
 // chooseServers adds the servers of --sample and checks the names of servers, if this
-// process samples them. An agent has a configuration of its own.
+// process samples them. An agent has a configuration of its own, and borrows the login.
 func (r *runCommand) chooseServers(command *commandline.Command, meta *rundir.Meta) error {
-	if _, ok := rundir.Agent(r.config.DataDir); ok {
-		if r.sample {
-			r.streams.notice("note: an agent follows this run and samples the targets of its own configuration: --sample has no effect")
-		}
-		return nil
-	}
+	agent, beside := rundir.Agent(r.config.DataDir)
 	d := &command.Description
 	switch {
 	case r.sample:
-		names, err := r.config.AddLogin(d, command.Place, command.Password)
-		if err != nil {
-			return ownFailure(err, "name the servers in a file for --config.file")
+		login := rundir.Login{Target: d.Target, Engine: d.Engine, User: d.User, Password: command.Password, Place: command.Place}
+		names, err := r.config.AddLogin(login)
+		if err == nil && beside {
+			err = config.CheckLent(login, agent.Foreign)
 		}
-		if meta.Selection == nil {
+		if err != nil {
+			return ownFailure(err, r.hintServers(beside))
+		}
+		by := ""
+		if beside {
+			r.login, by = &login, ", by the agent"
+		} else if meta.Selection == nil {
 			meta.Selection = rundir.NewSelection(nil, names)
 		}
-		r.streams.notice("sampling %s as user %q", table.Join(names), d.User)
-	case len(r.config.Targets) == 0 && d.Engine != "" && d.Target != "" && meta.Selection == nil:
-		r.streams.notice("note: %s is not sampled: --sample samples it with the tool's own login, --config.file names servers", d.Target)
+		r.note("sampling %s as user %q%s", table.Join(names), d.User, by)
+	case !beside && len(r.config.Targets) == 0 && d.Engine != "" && d.Target != "" && meta.Selection == nil:
+		r.note("note: %s is not sampled: --sample samples it with the tool's own login, --config.file names servers", d.Target)
 	}
-	if meta.Selection == nil {
+	r.unsampled = unsampled(d)
+	if beside || meta.Selection == nil {
 		return nil
 	}
 	return checkSelection(r.config, meta.Selection)
 }
 
+// unsampled is what the summary prints for a run without servers; empty for a tool without any.
+func unsampled(d *tool.Description) string {
+	switch {
+	case d.Target == "":
+		return ""
+	case engines.ByName(d.Engine) == nil:
+		return "none sampled: benchwatch does not sample this kind of database"
+	}
+	return "none sampled; to sample " + d.Target + " with the tool's login: benchwatch run --sample --"
+}
+
+// hintServers is the hint for servers that can't be sampled with the tool's login.
+func (r *runCommand) hintServers(beside bool) string {
+	if beside {
+		return "name the servers in the configuration of the agent: benchwatch init"
+	}
+	return "name the servers in a file for --config.file"
+}
+
 // create makes the run directory.
 func (r *runCommand) create(meta rundir.Meta) (err error) {
-	r.dir, r.claim, err = rundir.Create(r.config.DataDir, meta)
+	r.dir, r.claim, err = rundir.CreateWith(r.config.DataDir, meta, func(dir rundir.Directory) (err error) {
+		if r.login != nil {
+			r.stopLending, err = dir.Lend(*r.login)
+		}
+		return err
+	})
+	if err != nil && r.stopLending != nil {
+		r.stopLending()
+	}
 	switch {
 	case errors.Is(err, rundir.ErrExists) && meta.Group != nil:
 		return ownFailure(fmt.Errorf("generator %d of group %s has a run already", meta.Group.Generator, meta.Group.Name), "choose another --group")
@@ -332,6 +386,14 @@ func (r *runCommand) create(meta rundir.Meta) (err error) {
 		return ownFailure(err, "choose another place with --data-dir")
 	}
 	return nil
+}
+
+// endLending keeps the login from an agent that starts from now on.
+func (r *runCommand) endLending() {
+	r.stopLending()
+	if err := r.dir.EndLogin(); err != nil {
+		r.streams.notice("%v", err)
+	}
 }
 
 // permissionHint is for a user who may not write into the runs folder.
@@ -490,13 +552,14 @@ func (r *runCommand) observe(ctx context.Context) (*observation, error) {
 	own := &observation{}
 	if agent, ok := rundir.Agent(r.config.DataDir); ok {
 		if agent.URL != "" {
-			r.streams.notice("live page at %s#/runs/%s, served by the agent", agent.URL, url.PathEscape(r.dir.ID()))
+			r.note("live page at %s#/runs/%s, served by the agent", agent.URL, url.PathEscape(r.dir.ID()))
 		}
 		return own, nil
 	}
 	if err := r.begin(ctx, own, observer.Options{Config: r.config, Only: r.ids(), Logger: r.log}, r.streams); err != nil {
 		return nil, ownFailure(err, "")
 	}
+	r.note("live page at %s (metrics at /metrics)", own.page)
 	return own, nil
 }
 
@@ -539,13 +602,17 @@ func (r *runCommand) afterwards(own *observation, signals <-chan os.Signal) {
 		r.streams.notice("%v", err)
 		return
 	}
-	_ = report.WriteOutcome(r.streams.Err, h, r.terminal) // no one reads it if stderr is gone
+	r.require.apply(h)
+	if !r.quiet {
+		_ = report.WriteOutcome(r.streams.Err, h, r.unsampled, r.terminal) // no one reads it if stderr is gone
+	}
 	if r.format == jsonFormat {
 		if err := writeJSON(r.streams.Out, h); err != nil {
 			r.streams.notice("%v", err)
 		}
 	}
-	r.streams.notice("run %s: %s", meta.ID, r.dir)
+	r.note("run %s: %s", meta.ID, r.dir)
+	r.note("next: benchwatch report %s%s", lastRun, r.same())
 	if own.observer == nil {
 		return
 	}
@@ -554,7 +621,7 @@ func (r *runCommand) afterwards(own *observation, signals <-chan os.Signal) {
 		linger = defaultLinger
 	}
 	if wait := linger - time.Since(ended); wait > 0 {
-		r.streams.notice("serving metrics for %s more (Ctrl-C ends it)", wait.Round(time.Second))
+		r.note("serving metrics for %s more (Ctrl-C to stop)", wait.Round(time.Second))
 		select {
 		case <-time.After(wait):
 		case <-signals:

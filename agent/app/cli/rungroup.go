@@ -12,7 +12,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// grouping are the flags of a run that is one of a group's generators.
+// grouping are the flags for a generator of a group.
 type grouping struct {
 	name       string
 	generators int
@@ -73,8 +73,8 @@ func (g *grouping) check(now time.Time) (err error) {
 	return nil
 }
 
-// parseStart reads --start-at. A time of day is that of today, or of tomorrow if it was
-// more than half a day ago.
+// parseStart reads --start-at. A time of day is today, or tomorrow if it was more than half a
+// day ago.
 func parseStart(value string, now time.Time) (time.Time, error) {
 	at, timeOfDay, ok := parseMoment(value, now)
 	switch {

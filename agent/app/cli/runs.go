@@ -24,6 +24,7 @@ import (
 type runsCommand struct {
 	*store
 	runFilter
+	last   int
 	format string
 }
 
@@ -38,6 +39,7 @@ func newRunsList(name string) *cobra.Command {
 	cmd := newCommand(name, "List runs, the newest last. This is the default command of `runs`.",
 		"benchwatch runs --tool=sysbench --since=7d")
 	r := &runsCommand{}
+	cmd.whole(&r.last, "last", "N", "Only the newest N of them (default: all)")
 	r.runFilter.declare(cmd)
 	addFormat(cmd, &r.format, text, jsonFormat)
 	r.store = addReadingStore(cmd)
@@ -87,6 +89,9 @@ func (f *runFilter) wanted(m *rundir.Meta) bool {
 }
 
 func (r *runsCommand) run(s Streams) error {
+	if r.last < 0 {
+		return &exitError{Status: exitUsage, Err: fmt.Errorf("--last %d: at least 1", r.last), Hint: "benchwatch runs --last 20"}
+	}
 	if err := r.check(time.Now()); err != nil {
 		return err
 	}
@@ -107,6 +112,9 @@ func (r *runsCommand) run(s Streams) error {
 	slices.SortStableFunc(rows, func(a, b review.Row) int {
 		return cmp.Or(a.StartedAt.Compare(b.StartedAt), strings.Compare(a.ID, b.ID))
 	})
+	if r.last > 0 {
+		rows = rows[max(0, len(rows)-r.last):]
+	}
 	return r.print(s, rows, all)
 }
 

@@ -25,7 +25,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// secretRuns are commands of benchmarks in which § is the secret, · a blank in a
+// secretRuns are commands of benchmarks in which § is the secret, ½ its beginning, · a blank in a
 // word, and what the tool prints.
 var secretRuns = []struct{ command, prints string }{
 	{"sysbench oltp --mysql-password=§ --mysql-db=mongodb://u:§@h/ run", "FATAL: unable to connect to mongodb://u:§@h/d"},
@@ -57,6 +57,11 @@ var secretRuns = []struct{ command, prints string }{
 	{"tpcc_start h:3306 d root § 10 16", "option p with value '§'"},
 	{"unknown --url http://h/?sig=§ --header X-Api-Key:§ --jwt=§", "error: Secret access key: §"},
 	{"unknown password § --opt=user=u,password=§,host=h", "error: token §"},
+	{"ycsb run azurecosmos -p azurecosmos.primaryKey=§ -p masterKey=§", "site.ycsb.DBException: azurecosmos.primaryKey=§"},
+	{"mysqlslap --pre-system=mysql·-uroot·-p§·-e·x --post-query=SET·PASSWORD='§'", "FATAL: mysql://u:§"},
+	{"tiup bench tpcc -p § run", "FATAL: mysql://u:½"},
+	{"tiup bench:v1.12.0 --tag=x tpch -H h -p§ run", "panic: dial u:§@"},
+	{"sysbench --mysql-host=u:§@ --mysql-db=mysql://u:½ oltp run", "FATAL: error 1045: login u:§@, aborting"},
 }
 
 // secretive is everything that a secret may not be in.
@@ -81,7 +86,13 @@ func (s *secretive) secret() (secret string, fill func(string) string) {
 	}
 	secret = string(b) + "Z9"
 	s.secrets = append(s.secrets, secret)
-	return secret, strings.NewReplacer("§", secret, "CONFIG", filepath.Join(s.root, "tool.cfg")).Replace
+	return secret, strings.NewReplacer("§", secret, "½", secret[:len(secret)*3/4], "CONFIG", filepath.Join(s.root, "tool.cfg")).Replace
+}
+
+// fill fills a text with a new secret.
+func (s *secretive) fill(text string) string {
+	_, fill := s.secret()
+	return fill(text)
 }
 
 func (s *secretive) add(where, text string) {
@@ -132,7 +143,7 @@ func TestNoSecretAnywhere(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, tool := range []string{"sysbench", "tpcc_start", "go-tpc", "mysqlslap", "pgbench", "ycsb", "go-ycsb", "unknown"} {
+	for _, tool := range []string{"sysbench", "tpcc_start", "go-tpc", "mysqlslap", "pgbench", "ycsb", "go-ycsb", "tiup", "unknown"} {
 		write(tool, "#!/bin/sh\nprintf '%s\\n' \"$PRINTS\"\nprintf '%s\\n' \"$PRINTS\" >&2\nexit 1\n", 0o755)
 	}
 	_, fill := s.secret()
@@ -164,15 +175,15 @@ targets:
 	for i, run := range secretRuns {
 		_, fill := s.secret()
 		args := []string{
-			"run", fmt.Sprintf("--run-id=r%d", i), "--drain-timeout=1s", fill("--title=x mongodb://u:§@h/ u:§@h1,h2"), fill("--label=password=§"),
-			fill("--label=url=mongodb://u:§@h/"), fill("--label=auth=u:§"), fill("--label=note=password is §"), "--",
+			"run", fmt.Sprintf("--run-id=r%d", i), "--drain-timeout=1s", s.fill("--title=x mongodb://u:§@h/ u:§@h1,h2"), s.fill("--label=password=§"),
+			s.fill("--label=url=mongodb://u:§@h/"), s.fill("--label=auth=u:§"), s.fill("--label=note=password is §"), "--",
 		}
 		for a := range strings.FieldsSeq(run.command) {
 			args = append(args, fill(strings.ReplaceAll(a, "·", " ")))
 		}
 		prints := fill(run.prints)
 		all.Go(func() {
-			s.benchwatch(prints, []string{"PRINTS=" + prints, fill("MYSQL_PWD=§"), fill("DATABASE_URL=mysql://u:§@h/d")}, args...)
+			s.benchwatch(prints, []string{"PRINTS=" + prints, s.fill("MYSQL_PWD=§"), s.fill("DATABASE_URL=mysql://u:§@h/d")}, args...)
 		})
 	}
 	for _, text := range []string{
@@ -191,6 +202,16 @@ targets:
 		write(file, fill(text), 0o600)
 		all.Go(func() { s.benchwatch("", nil, "status", "--once", "--config.file="+file) })
 	}
+	for i, text := range []string{
+		"basic_auth_users: §", "basic_auth_users: {u: x}\ntls_server_config: §", "basic_auth: §", "basic_auth: {username: u, password: {x: §}}", "authorization: §", "bearer_token: [§]", "oauth2: §",
+	} {
+		file := fmt.Sprintf("web%d.yml", i)
+		write(file, s.fill(text), 0o600)
+		all.Go(func() {
+			s.benchwatch("", nil, "agent", "--config.file=tool.cfg", "--web.config.file="+file)
+			s.benchwatch("", nil, "export", "--remote-write=http://127.0.0.1:1", "--remote-write.http-config="+file, "r0")
+		})
+	}
 	_, fill = s.secret()
 	prints := fill(secretRuns[0].prints)
 	all.Go(func() {
@@ -203,18 +224,20 @@ targets:
 		"run --web.listen-address=u:§@h:1 -- true", "run --config.file=u:§@h -- true", "run --data-dir=/dev/null/u:§@h -- true", "mark --run=u:§@h x", "mark --mysql-password=§ x",
 		"report u:§@h", "report mysql://u:§@h/", "export mysql://u:§@h/", "compare u:§@h mysql://u:§@h/", "runs rm --yes u:§@h", "parse --tool=u:§@h x", "parse mysql://u:§@h/x", "import u:§@h",
 		"agent --web.external-url=http://u:§@h:x/", "agent --web.config.file=u:§@h", "status --config.file=mysql://u:§@h/", "sweep --set=password=§ -- true", "unknown mysql://u:§@h/", "--token=§",
+		"status --engine=mysql --address=mysql://u:§@h", "status --engine=mysql --address=u:§@h", "status --engine=mongodb --address=mongodb://u:§@h/d", "status --engine=mysql --address=u:§@",
+		"health --address=u:§@h:1", "doctor --config.file=u:§@h", "init --yes --config.file=new.yml --target=mysql://u:§@h", "dashboards import --grafana.url=http://u:§@h", "archive list --archive=s3://u:§@h/x",
+		"run --on=u:§@h --ssh=./nothing -- true", "history --measure=u:§@h", "seek --max=threads --subject-to=u:§@h -- true {threads}", "replay mysql://u:§@h/", "group attach u:§@h",
 	} {
-		_, fill := s.secret()
-		all.Go(func() { s.benchwatch("", nil, strings.Fields(fill(line))...) })
+		line := s.fill(line)
+		all.Go(func() { s.benchwatch("", nil, strings.Fields(line)...) })
 	}
 	all.Wait()
 
 	for i := range secretRuns {
-		_, fill := s.secret()
 		all.Go(func() {
 			id := fmt.Sprintf("r%d", i)
-			s.benchwatch("", nil, "mark", "--run="+id, fill("--tag=password=§"), fill("--tag=url=u:§@h"), fill("restart u:§@h1,h2 with password=§ from mongodb://u:§@h/"))
-			s.alert(address, token, id, fill)
+			s.benchwatch("", nil, "mark", "--run="+id, s.fill("--tag=password=§"), s.fill("--tag=url=u:§@h"), s.fill("restart u:§@h1,h2 with password=§ from mongodb://u:§@h/"))
+			s.alert(address, token, id, s.fill)
 			s.benchwatch("", nil, "parse", filepath.Join("data", "runs", id, rundir.StderrFile))
 			for _, format := range []string{"html", "markdown", "csv", "json"} {
 				s.benchwatch("", nil, "report", "--format="+format, id)
@@ -242,6 +265,10 @@ targets:
 	}
 	for _, leak := range s.leaks() {
 		t.Error(leak)
+	}
+	t.Logf("%d secrets, %d places", len(s.secrets), len(s.seen))
+	if len(s.secrets) < 300 {
+		t.Error("too few secrets")
 	}
 }
 

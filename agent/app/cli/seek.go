@@ -9,7 +9,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/many/sweep"
 )
 
-// seekCommand is one `benchwatch seek`: a sweep whose steps are those of a search.
+// seekCommand is one `benchwatch seek`: a sweep that chooses its steps by a search.
 type seekCommand struct {
 	*sweepCommand
 	max       string
@@ -29,10 +29,12 @@ func newSeek() *cobra.Command {
 	cmd.whole(&r.from, "from", "N", "First value, which is doubled until a condition does not hold (default: 1 for threads, else 100)")
 	cmd.whole(&r.to, "to", "N", "Largest value to try (default: no limit)")
 	r.precision = 0.05
-	cmd.number(&r.precision, "precision", "SHARE", "End when the lowest value that violates a condition is at most this share above the highest one that meets all")
+	cmd.number(&r.precision, "precision", "SHARE", "Stop when the range that contains the limit is narrower than this share")
 	r.repeat = 1
 	cmd.whole(&r.repeat, "repeat", "N", "Number of trials of each value; the majority decides")
 	r.addRunning(cmd)
+	r.addResult(cmd)
+	r.print = r.result
 	return cmd.does(func(s Streams) error {
 		r.streams = s
 		return r.run(r.fresh)

@@ -82,11 +82,15 @@ func (m *machine) run(u user, script string) (string, error) {
 	return string(out), err
 }
 
-// agent starts an agent and returns its address and a function that ends it.
-func (m *machine) agent() (address string, stop func()) {
+// agent starts an agent of its own user and returns its address and a function that ends it.
+func (m *machine) agent(flags ...string) (address string, stop func()) {
+	return m.agentOf(agentUser, flags...)
+}
+
+func (m *machine) agentOf(u user, flags ...string) (address string, stop func()) {
 	m.t.Helper()
 	var log bytes.Buffer
-	cmd := m.command(agentUser, "exec benchwatch agent --web.listen-address=127.0.0.1:0")
+	cmd := m.command(u, "exec benchwatch agent --web.listen-address=127.0.0.1:0 "+strings.Join(flags, " "))
 	cmd.Stdout, cmd.Stderr = &log, &log
 	m.must(cmd.Start())
 	stop = func() {
@@ -106,6 +110,16 @@ func (m *machine) agent() (address string, stop func()) {
 	}
 	m.t.Fatal("the agent did not start")
 	return "", nil
+}
+
+func (m *machine) get(address, path string) string {
+	m.t.Helper()
+	res, err := http.Get("http://" + address + path)
+	m.must(err)
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	m.must(err)
+	return string(text)
 }
 
 // sysbench is a program that prints a secret.
@@ -138,11 +152,7 @@ func TestSharedRunsFolder(t *testing.T) {
 	if err != nil || meta.Outcome != rundir.Succeeded || !meta.Closed() {
 		t.Errorf("run.json: %+v, %v", meta, err)
 	}
-	res, err := http.Get("http://" + address + "/metrics")
-	m.must(err)
-	metrics, err := io.ReadAll(res.Body)
-	res.Body.Close()
-	if want := `benchwatch_run_summary_`; err != nil || !strings.Contains(string(metrics), want) {
+	if want := `benchwatch_run_summary_`; !strings.Contains(m.get(address, "/metrics"), want) {
 		t.Errorf("the agent has not read alice's output: no %s", want)
 	}
 	for name, want := range map[string]string{
@@ -173,11 +183,7 @@ func TestSharedRunsFolder(t *testing.T) {
 		rm data/runs/theft/stdout.log; ln -s ../first/stdout.log data/runs/theft/stdout.log'`); err != nil {
 		t.Errorf("bob's run: %v\n%s", err, out)
 	}
-	res, err = http.Get("http://" + address + "/metrics")
-	m.must(err)
-	metrics, err = io.ReadAll(res.Body)
-	res.Body.Close()
-	if want := `benchwatch_run_summary_operations_total{op="transaction",run="theft"`; err != nil || strings.Contains(string(metrics), want) {
+	if want := `benchwatch_run_summary_operations_total{op="transaction",run="theft"`; strings.Contains(m.get(address, "/metrics"), want) {
 		t.Errorf("the agent read alice's output as bob's")
 	}
 	if out, err := m.run(alice, "benchwatch report first && benchwatch mark --run=first 'a note'; benchwatch runs rm --yes first"); err != nil {

@@ -86,8 +86,8 @@ var silences = []silence{
 	{command: "dashboards import FILE"},
 }
 
-// TestSilence: SIGTERM ends every command beside machines that never answer, and a command
-// that asks none of them does not wait for one.
+// TestSilence: SIGTERM ends every command beside machines that never answer, or without end, and
+// answers without end take bounded memory. A command that asks none of them does not wait for one.
 func TestSilence(t *testing.T) {
 	t.Parallel()
 	for _, c := range leaves(newProgram()) {
@@ -96,7 +96,7 @@ func TestSilence(t *testing.T) {
 		}
 	}
 	recorded := filepath.Join(t.TempDir(), "recorded")
-	silent := newSilent(t, recorded)
+	silent := newSilent(t, recorded, nil)
 	if err := os.WriteFile(filepath.Join(recorded, "output"), fmt.Appendf(nil, smallLog, 300), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -108,32 +108,60 @@ func TestSilence(t *testing.T) {
 		}
 	}
 	for _, s := range silences {
-		if s.until == elsewhere {
-			continue
-		}
-		t.Run(s.command, func(t *testing.T) {
-			t.Parallel()
-			folder := filepath.Join(t.TempDir(), "own")
-			if out, err := exec.Command("cp", "-rp", recorded, folder).CombinedOutput(); err != nil {
-				t.Fatalf("%v: %s", err, out)
+		for answer, try := range map[string]func(folder string, t *testing.T){
+			"silence":         func(folder string, t *testing.T) { newSilent(t, folder, nil).try(s) },
+			"endless text":    func(folder string, t *testing.T) { newSilent(t, folder, flood("", "x")).bounded(s) },
+			"endless objects": func(folder string, t *testing.T) { newSilent(t, folder, flood("[", "{},")).bounded(s) },
+		} {
+			if s.until == elsewhere || answer != "silence" && (s.until == nothing || s.until == prompting) || answer == "endless objects" && s.until != asking {
+				continue
 			}
-			newSilent(t, folder).try(s)
-		})
+			t.Run(s.command+": "+answer, func(t *testing.T) {
+				t.Parallel()
+				folder := filepath.Join(t.TempDir(), "own")
+				if out, err := exec.Command("cp", "-rp", recorded, folder).CombinedOutput(); err != nil {
+					t.Fatalf("%v: %s", err, out)
+				}
+				try(folder, t)
+			})
+		}
+	}
+}
+
+// flood returns what answers every request with text that never ends: one of HTTP, by a body that
+// begins with begin and repeats again, the list of an object store, or bytes for a server's client.
+func flood(begin, again string) func(net.Conn) {
+	return func(conn net.Conn) {
+		_ = conn.SetReadDeadline(time.Now().Add(300 * time.Millisecond)) // the client of a server may wait for it
+		request := make([]byte, 64<<10)
+		n, _ := conn.Read(request)
+		line, _, _ := strings.Cut(string(request[:n]), "\r\n")
+		switch {
+		case !strings.Contains(line, " HTTP/1."):
+			endless(conn, "\xff\xff\xff\x00")
+			return
+		case strings.Contains(line, "list-type"):
+			begin, again = "<ListBucketResult>", "<Contents><Key>"+indexName(1)+"</Key></Contents>"
+		}
+		if _, err := conn.Write([]byte("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nLast-Modified: Sat, 21 Nov 2026 14:03:00 GMT\r\nETag: \"x\"\r\n\r\n" + begin)); err == nil {
+			endless(conn, again)
+		}
 	}
 }
 
 // silent is a folder with a configuration that names nothing but a machine which accepts
-// connections and never answers.
+// connections and never answers, or without end.
 type silent struct {
 	t              *testing.T
 	folder, config string
 	address        string
+	floods         bool
 	asked          atomic.Int64
 }
 
-func newSilent(t *testing.T, folder string) *silent {
+func newSilent(t *testing.T, folder string, answer func(net.Conn)) *silent {
 	t.Helper()
-	s := &silent{t: t, folder: folder, config: filepath.Join(folder, "benchwatch.yml")}
+	s := &silent{t: t, folder: folder, config: filepath.Join(folder, "benchwatch.yml"), floods: answer != nil}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -150,6 +178,9 @@ func newSilent(t *testing.T, folder string) *silent {
 			}
 			defer conn.Close()
 			s.asked.Add(1)
+			if answer != nil {
+				go func() { answer(conn); conn.Close() }()
+			}
 		}
 	}()
 	if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -171,16 +202,18 @@ targets:
 			t.Fatal(err)
 		}
 	}
-	writeScript(t, filepath.Join(folder, "ssh"), "trap '' TERM INT HUP PIPE\ntouch waits\nwhile :; do sleep 1; done\n")
-	writeScript(t, filepath.Join(folder, "latessh"), silentAfter(14, "sleep 1000"))
+	ssh, late := "trap '' TERM INT HUP PIPE\ntouch waits\nwhile :; do sleep 1; done\n", "sleep 1000"
+	if s.floods {
+		ssh, late = "touch waits\nexec cat /dev/zero\n", "cat /dev/zero"
+	}
+	writeScript(t, filepath.Join(folder, "ssh"), ssh)
+	writeScript(t, filepath.Join(folder, "latessh"), silentAfter(14, late))
 	return s
 }
 
-// try runs a command until it waits, ends it, and checks that it did not take longer than two
-// seconds, and what else the machine has to do.
-func (s *silent) try(row silence) {
+// start runs a command with a standard input. The function returned is what it has printed so far.
+func (s *silent) start(row silence, in *os.File) (c *child, text func() string) {
 	s.t.Helper()
-	in := s.input(row)
 	var args []string
 	for arg := range strings.FieldsSeq(row.command) {
 		args = append(args, strings.NewReplacer("FILE", "--config.file="+s.config, "URL", "http://"+s.address, "ADDRESS", s.address,
@@ -191,7 +224,7 @@ func (s *silent) try(row silence) {
 		s.t.Fatal(err)
 	}
 	defer printed.Close()
-	c := &child{Cmd: exec.Command("benchwatch", args...), t: s.t, ended: make(chan error, 1)}
+	c = &child{Cmd: exec.Command("benchwatch", args...), t: s.t, ended: make(chan error, 1)}
 	c.Dir, c.Stdin, c.Stdout, c.Stderr = s.folder, in, printed, printed
 	c.Env = append(os.Environ(), "HOME="+s.folder, "XDG_CACHE_HOME="+s.folder+"/cache", "AWS_ACCESS_KEY_ID=key", "AWS_SECRET_ACCESS_KEY=geheim")
 	if err := c.Start(); err != nil {
@@ -199,13 +232,21 @@ func (s *silent) try(row silence) {
 	}
 	s.t.Cleanup(func() { _ = c.Process.Kill(); endGenerators(s.t, s.folder) })
 	go c.watch()
-	text := func() string {
+	return c, func() string {
 		text, err := os.ReadFile(printed.Name())
 		if err != nil {
 			s.t.Fatal(err)
 		}
 		return string(text)
 	}
+}
+
+// try runs a command until it waits, ends it, and checks that it did not take longer than two
+// seconds, and what else the machine has to do.
+func (s *silent) try(row silence) {
+	s.t.Helper()
+	in := s.input(row)
+	c, text := s.start(row, in)
 	if row.until == nothing {
 		c.end()
 		if s.asked.Load() > 0 || c.ProcessState.ExitCode() != 0 {
@@ -240,6 +281,63 @@ func (s *silent) try(row silence) {
 	if took > limit {
 		s.t.Errorf("ended %s after SIGTERM, where %s are enough:\n%s", took, limit, text())
 	}
+}
+
+// bounded runs a command until it ends, or is ended, and checks how much memory it needed and that
+// it neither fails by itself nor prints what it gets.
+func (s *silent) bounded(row silence) {
+	s.t.Helper()
+	in, out, err := os.Pipe()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer in.Close()
+	c, text := s.start(row, in)
+	fed := make(chan struct{})
+	go func() { // not without end, which would fill the disk of a run
+		defer close(fed)
+		block := []byte(row.input + strings.Repeat("\x00x[{", 64<<10))
+		for n := 0; n < 64<<20; n += len(block) {
+			if _, err := out.Write(block); err != nil {
+				return
+			}
+			block = block[len(row.input):]
+			row.input = ""
+		}
+	}()
+	begun := func() bool {
+		switch row.until {
+		case reading:
+			select {
+			case <-fed:
+				return true
+			default:
+				return false
+			}
+		case sshing:
+			return exists(filepath.Join(s.folder, "waits"))
+		}
+		return s.asked.Load() > 0
+	}
+	const floods = 2 * time.Second
+	var since time.Time
+	for deadline := time.Now().Add(patience); len(c.ended) == 0 && (since.IsZero() || time.Since(since) < floods); <-time.After(10 * time.Millisecond) {
+		if since.IsZero() && begun() {
+			since = time.Now()
+		}
+		if time.Now().After(deadline) {
+			s.t.Fatalf("it has not asked:\n%s", text())
+		}
+	}
+	c.terminate()
+	in.Close()
+	out.Close()
+	<-fed
+	own := strings.HasPrefix(row.command, "run") && row.until == reading // the tool's output is the user's
+	if printed := text(); !own && len(printed) > 1<<20 || strings.Contains(printed, "panic:") || strings.Contains(printed, "fatal error:") {
+		s.t.Errorf("printed %d bytes: %.2000q", len(printed), printed)
+	}
+	s.t.Logf("%d MiB, exit status %d: %.300q", c.most.Load()>>20, c.ProcessState.ExitCode(), text())
 }
 
 // input returns a standard input that says no more than the row's.

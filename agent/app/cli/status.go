@@ -44,6 +44,7 @@ func newStatus() *cobra.Command {
 	cmd := newCommand("status", "Print one line per target every second: queries, commits, rollbacks, connections, flow control, lag.",
 		"benchwatch status --engine=mysql --address=127.0.0.1:3306 --user=monitor --password-file=monitor.password")
 	s := &statusCommand{}
+	s.ofAgent = true
 	s.configFlags.declare(cmd)
 	s.logFlags.declare(cmd, "error")
 	cmd.text(&s.target.Engine, "engine", "ENGINE", "Engine of a server that is not in the configuration")
@@ -78,7 +79,7 @@ func (c *statusCommand) run(s Streams) error {
 		conf.Targets = []config.Target{c.target}
 	}
 	if len(conf.Targets) == 0 {
-		return &exitError{Status: exitUsage, Err: errors.New("no servers to ask"), Hint: "use --config.file, or --engine and --address"}
+		return &exitError{Status: exitUsage, Err: errors.New("no servers to ask"), Hint: "use --config.file, or --engine and --address; benchwatch init configures servers"}
 	}
 	if c.interval < 100*time.Millisecond {
 		return &exitError{Status: exitUsage, Err: fmt.Errorf("interval %s is too short", c.interval), Hint: "100ms is the shortest"}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -53,6 +54,15 @@ type sweepCommand struct {
 	command []string
 	// example is the hint for a wrong command line.
 	example string
+	// arms are the commands of the arms of an A/B comparison that have one of their own.
+	arms map[string][]string
+	// planned: the sweep has a plan, from which course returns what decides its steps; print prints
+	// its result.
+	planned bool
+	course  func(*sweep.Sweep) (sweep.Course, error)
+	print   func(*sweep.Sweep) error
+	// execute runs the steps; nil: the runner does.
+	execute func(context.Context, *sweep.Runner) error
 
 	streams Streams
 }
@@ -69,6 +79,8 @@ func newSweep() *cobra.Command {
 	cmd.choice(&r.order, "order", "ORDER", "Order of the combinations in each round: given or random", "given", "random")
 	cmd.text(&r.stopWhen, "stop-when", "CONDITION", "Skip combinations with more threads once a run meets this condition, such as p95>100ms, tps<1000, lag>10s or errors>1%")
 	r.addRunning(cmd)
+	r.addResult(cmd)
+	r.print = r.result
 	return cmd.does(func(s Streams) error {
 		r.streams = s
 		return r.run(r.fresh)
@@ -90,14 +102,18 @@ func (r *sweepCommand) addRunning(cmd command) {
 	cmd.duration(&r.drain, "drain-timeout", "Wait at most this long for replicas to catch up after each run (default: runs.drain_timeout of the configuration)")
 	addInject(cmd, &r.inject)
 	cmd.toggle(&r.verbose, "verbose,v", "Show the output of the tool")
+	r.output.declare(cmd)
+	r.store = addStore(cmd)
+	cmd.arguments(&r.command, "[COMMAND...]", "Command line of the benchmark with placeholders, after --")
+}
+
+// addResult adds the flags of the result of a sweep.
+func (r *sweepCommand) addResult(cmd command) {
 	r.format = "text"
 	cmd.choice(&r.format, "format", "FORMAT", "Format of the result: text, markdown, html, svg (one figure), csv or json", "text", "markdown", "html", "svg", "csv", "json")
 	r.measure = "tps"
 	cmd.text(&r.measure, "measure", "NAME", "Measure of the figure of --format=svg: tps, qps, tpmc, a statistic of the latency, lag …")
 	r.averaging.declare(cmd)
-	r.output.declare(cmd)
-	r.store = addStore(cmd)
-	cmd.arguments(&r.command, "[COMMAND...]", "Command line of the benchmark with placeholders, after --")
 }
 
 // run runs a new sweep, or the rest of an interrupted one.
@@ -132,16 +148,25 @@ func (r *sweepCommand) run(fresh func() (*sweep.Sweep, error)) error {
 	ctx, signals, stop := interruptions()
 	defer stop()
 	runner := &sweep.Runner{Sweep: s, DataDir: r.dataDir, Tools: r.tools, Commands: r.commands(), Notice: r.streams.notice, Signals: signals}
-	if len(r.command) == 0 { // resumed, nothing secret in it
+	if len(r.command)+len(r.arms) == 0 { // resumed, nothing secret in it
 		runner.Commands = s.Commands
+	}
+	if r.course != nil {
+		if runner.Course, err = r.course(s); err != nil {
+			return err
+		}
 	}
 	if r.verbose {
 		runner.Out, runner.Err = r.streams.Out, r.streams.Err
 	}
-	if err := runner.Run(ctx); err != nil {
+	execute := r.execute
+	if execute == nil {
+		execute = func(ctx context.Context, runner *sweep.Runner) error { return runner.Run(ctx) }
+	}
+	if err := execute(ctx, runner); err != nil {
 		return r.interrupted(s, err)
 	}
-	return r.result(s)
+	return r.print(s)
 }
 
 // interruptions returns a context that the first signal ends, and all signals, until stop.
@@ -169,10 +194,7 @@ func interruptions() (ctx context.Context, signals <-chan os.Signal, stop func()
 
 // interrupted adds a hint how to resume.
 func (r *sweepCommand) interrupted(s *sweep.Sweep, err error) error {
-	command := "sweep"
-	if s.Seek != nil {
-		command = "seek"
-	}
+	command := nameOf(s)
 	again := "benchwatch " + command + " --resume " + s.ID
 	if r.dataDirFlag != "" {
 		again += " --data-dir " + r.dataDirFlag
@@ -186,22 +208,25 @@ func (r *sweepCommand) interrupted(s *sweep.Sweep, err error) error {
 	return withHint(err, "resume it with "+again)
 }
 
+// nameOf returns the command that began a sweep.
+func nameOf(s *sweep.Sweep) string {
+	switch {
+	case s.Seek != nil:
+		return "seek"
+	case s.Plan != nil:
+		return "ab"
+	}
+	return "sweep"
+}
+
 // result prints the result.
 func (r *sweepCommand) result(s *sweep.Sweep) error {
-	rows := map[string]review.Row{}
-	for _, step := range s.Steps {
-		if step.State != sweep.Done || step.Warmup {
-			continue
-		}
-		h, err := r.history(context.Background(), rundir.At(r.dataDir, step.RunID))
-		if err != nil {
-			r.streams.notice("step %d: %v", step.Number, err)
-			continue
-		}
-		rows[step.RunID] = review.NewObservedRow(h)
-	}
+	rows := r.rows(s)
 	result := s.Results(rows, r.average())
 	page := report.SweepPage{Result: &result, Made: time.Now(), Version: version.Version}
+	if agent, ok := rundir.Agent(r.dataDir); ok {
+		page.Address = agent.URL
+	}
 	err := r.document(r.streams, func(w io.Writer) error {
 		switch r.format {
 		case "markdown":
@@ -238,6 +263,23 @@ func (r *sweepCommand) result(s *sweep.Sweep) error {
 	return nil
 }
 
+// rows returns the runs of the steps that are done, by id.
+func (r *sweepCommand) rows(s *sweep.Sweep) map[string]review.Row {
+	rows := map[string]review.Row{}
+	for _, step := range s.Steps {
+		if step.State != sweep.Done || step.Warmup {
+			continue
+		}
+		h, err := r.history(context.Background(), rundir.At(r.dataDir, step.RunID))
+		if err != nil {
+			r.streams.notice("step %d: %v", step.Number, err)
+			continue
+		}
+		rows[step.RunID] = review.NewObservedRow(h)
+	}
+	return rows
+}
+
 // fresh plans a new sweep and writes it.
 func (r *sweepCommand) fresh() (*sweep.Sweep, error) {
 	var sets []sweep.Set
@@ -248,12 +290,8 @@ func (r *sweepCommand) fresh() (*sweep.Sweep, error) {
 		}
 		sets = append(sets, set)
 	}
-	for _, set := range sets {
-		for _, v := range set.Values {
-			if secret.Value(set.Name, v) != v {
-				return nil, r.wrong(fmt.Errorf("--set %s contains a password, and values are stored and shown; put it into a file or the environment", set.Name))
-			}
-		}
+	if err := r.checkSecrets("--set", sets); err != nil {
+		return nil, err
 	}
 	if r.stopWhen != "" {
 		if _, err := review.ParseCondition(r.stopWhen); err != nil {
@@ -268,6 +306,18 @@ func (r *sweepCommand) fresh() (*sweep.Sweep, error) {
 		return nil, r.wrong(err)
 	}
 	return r.create(&sweep.Sweep{Sets: sets, Repeat: r.repeat, Order: sweep.Order(r.order), StopWhen: r.stopWhen, Steps: steps}, "sweep")
+}
+
+// checkSecrets returns an error if one of the values that are stored is a secret.
+func (r *sweepCommand) checkSecrets(flag string, sets []sweep.Set) error {
+	for _, set := range sets {
+		for _, v := range set.Values {
+			if secret.Value(set.Name, v) != v {
+				return r.wrong(fmt.Errorf("%s %s contains a password, and values are stored and shown; put it into a file or the environment", flag, set.Name))
+			}
+		}
+	}
+	return nil
 }
 
 // checkCommands returns an error for a command, hooks and conditions that can't be used with
@@ -291,6 +341,12 @@ func (r *sweepCommand) checkCommands(sets []sweep.Set) error {
 	if err := sweep.Check(sets, append(command, r.before, r.after)); err != nil {
 		return r.wrong(err)
 	}
+	return r.checkHooks(sets)
+}
+
+// checkHooks returns an error for hooks and conditions that can't be used with these sets, and for
+// what would make every step fail.
+func (r *sweepCommand) checkHooks(sets []sweep.Set) error {
 	for _, hook := range []string{r.before, r.after} {
 		if err := sweep.CheckHook(hook, sets); err != nil {
 			return &exitError{Status: exitUsage, Err: err}
@@ -339,8 +395,16 @@ func (r *sweepCommand) checkRun(sets []sweep.Set) error {
 	for _, s := range sets {
 		first[s.Name] = s.Values[0]
 	}
-	if _, err := exec.LookPath(sweep.Fill(r.command[0], first)); err != nil && len(r.on) == 0 {
-		return cantStart(err)
+	programs := []string{}
+	for _, command := range append(slices.Collect(maps.Values(r.arms)), r.command) {
+		if len(command) > 0 {
+			programs = append(programs, command[0])
+		}
+	}
+	for _, program := range programs {
+		if _, err := exec.LookPath(sweep.Fill(program, first)); err != nil && len(r.on) == 0 {
+			return cantStart(err)
+		}
 	}
 	return nil
 }
@@ -377,7 +441,7 @@ func (r *sweepCommand) options() []string {
 
 // commands are those that were given.
 func (r *sweepCommand) commands() sweep.Commands {
-	return sweep.Commands{Command: r.command, Before: r.before, After: r.after}
+	return sweep.Commands{Command: r.command, Before: r.before, After: r.after, Arms: r.arms}
 }
 
 // old finds the sweep to resume. Its command has to be given again only if a
@@ -390,14 +454,17 @@ func (r *sweepCommand) old() (*sweep.Sweep, error) {
 	if err != nil {
 		return nil, err
 	}
+	if (s.Plan != nil) != r.planned {
+		return nil, &exitError{Status: exitUsage, Err: fmt.Errorf("%s was begun by another command", s.ID), Hint: "resume an A/B comparison with benchwatch ab, a sweep with benchwatch sweep"}
+	}
 	if len(r.sets) > 0 {
 		return nil, &exitError{Status: exitUsage, Err: errors.New("--set and --resume don't go together: the sweep has its sets already"), Hint: "leave --set out"}
 	}
-	if len(r.command) == 0 && s.Redacted && s.Next() != nil {
+	if len(r.command)+len(r.arms) == 0 && s.Redacted && s.Next() != nil {
 		return nil, &exitError{Status: exitUsage, Err: errors.New("the command holds a secret, which was not stored"),
-			Hint: "give it again: benchwatch sweep --resume " + s.ID + " [--before … --after …] -- COMMAND"}
+			Hint: "give it again: benchwatch " + nameOf(s) + " --resume " + s.ID + " [--before … --after …] -- COMMAND"}
 	}
-	if len(r.command) > 0 {
+	if len(r.command)+len(r.arms) > 0 {
 		if given := r.commands(); !s.Commands.Equal(given.Stored(r.tools)) {
 			return nil, &exitError{Status: exitUsage, Err: errors.New("the command or a hook is not the one that the sweep began with"), Hint: "it was " + strings.Join(s.Command, " ")}
 		}
@@ -407,7 +474,7 @@ func (r *sweepCommand) old() (*sweep.Sweep, error) {
 
 // find reads the sweep with an id, or the newest one that can be read.
 func (r *sweepCommand) find(id string) (*sweep.Sweep, error) {
-	s, skipped, lastErr := sweep.Last(r.dataDir)
+	s, skipped, lastErr := sweep.Last(r.dataDir, r.planned)
 	if id != lastRun {
 		named, err := sweep.Load(r.dataDir, id)
 		if errors.Is(err, rundir.ErrForeign) {

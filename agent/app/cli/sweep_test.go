@@ -85,12 +85,16 @@ func newSweeping(t *testing.T, seconds string) *sweeping {
 
 // command is `benchwatch sweep` in a process group of its own.
 func (s *sweeping) command(args ...string) (*exec.Cmd, *bytes.Buffer) {
+	return s.benchwatch("sweep", args...)
+}
+
+func (s *sweeping) benchwatch(name string, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	self, err := os.Executable()
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	var out bytes.Buffer
-	cmd := &exec.Cmd{Path: self, Args: append([]string{"benchwatch", "sweep", "--data-dir=" + s.data}, args...), Env: s.env, Stdout: &out, Stderr: &out}
+	cmd := &exec.Cmd{Path: self, Args: append([]string{"benchwatch", name, "--data-dir=" + s.data}, args...), Env: s.env, Stdout: &out, Stderr: &out}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return cmd, &out
 }

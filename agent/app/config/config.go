@@ -1,11 +1,11 @@
 // Package config reads benchwatch.yml.
 //
-// Every key is declared once, in the keys method of its section: its name, type, default, check and
-// documentation, and whether a reload applies it. The decoder, Default, NeedRestart and Keys read
-// these declarations, and docs/configuration.md is generated from Keys.
+// Every key is declared once, as a field of its section, with its default and whether a reload applies
+// it; the check methods have the conditions for values. docs/configuration.md says what the keys mean.
 package config
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,22 +35,21 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/topology"
 )
 
-// Config is the content of benchwatch.yml. The keys methods of this type and of its sections
-// document the fields.
+// Config is the content of benchwatch.yml.
 type Config struct {
-	DataDir          string
-	SampleInterval   time.Duration
-	Runs             Runs
-	Logs             []Log
-	Targets          []Target
-	Hosts            []Host
-	Proxies          []Proxy
-	Tools            []Tool
-	Grafana          Grafana
-	Prometheus       Prometheus
-	Archive          Archive
-	Peers            []Peer
-	WebhookTokenFile string
+	DataDir          string        `key:"data_dir,path,restart"`
+	SampleInterval   time.Duration `key:"sample_interval,restart" default:"1s"`
+	Runs             Runs          `key:"runs"`
+	Logs             []Log         `key:"logs"`
+	Targets          []Target      `key:"targets"`
+	Hosts            []Host        `key:"hosts"`
+	Proxies          []Proxy       `key:"proxies"`
+	Tools            []Tool        `key:"tools"`
+	Grafana          Grafana       `key:"grafana"`
+	Prometheus       Prometheus    `key:"prometheus"`
+	Archive          Archive       `key:"archive,alone=url"`
+	Peers            []Peer        `key:"peers"`
+	WebhookTokenFile string        `key:"webhook_token_file,file"`
 
 	described []*tool.Tool // made from Tools
 	files     []string     // named by keys of the file
@@ -62,84 +62,38 @@ func (c *Config) UnreadableFiles() []error {
 	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 }
 
-func (c *Config) keys() []key {
-	return []key{
-		{
-			name: "data_dir", to: path(&c.DataDir), restart: true,
-			initialDoc: "`$BENCHWATCH_DATA_DIR`, else `/var/lib/benchwatch` for root and, while a [shared agent](#users) runs there, for everyone; else `~/.local/share/benchwatch`",
-			doc:        "Folder of the runs",
-			check:      func() error { return required(c.DataDir, "a folder") },
-		},
-		{
-			name: "sample_interval", to: duration(&c.SampleInterval), initial: "1s", restart: true,
-			doc: "How often all targets are sampled, at the same instant; 100ms to 1h",
-			check: func() error {
-				if c.SampleInterval < 100*time.Millisecond || c.SampleInterval > time.Hour {
-					return fmt.Errorf("%s is out of range: expected 100ms to 1h", c.SampleInterval)
-				}
-				return nil
-			},
-		},
-		{name: "runs", to: subsection{&c.Runs}, doc: "Limits on runs"},
-		{
-			name: "logs", to: list[Log, *Log]{&c.Logs}, doc: "Log files that benchmark tools write by themselves; the agent follows them",
-			check: c.checkLogs,
-		},
-		{
-			name: "targets", to: list[Target, *Target]{&c.Targets}, doc: "Servers to sample",
-			check: c.checkTargets,
-		},
-		{
-			name: "hosts", to: list[Host, *Host]{&c.Hosts}, doc: "Machines to sample beside those of `targets` and the agent's own, see [hosts](databases.md#hosts)",
-			check: c.checkHosts,
-		},
-		{
-			name: "proxies", to: list[Proxy, *Proxy]{&c.Proxies}, doc: "Other addresses at which clients reach a cluster: proxies, load balancers, virtual addresses. They show [which servers belong to a run](databases.md#which-servers-belong-to-a-run)",
-			check: c.checkProxies,
-		},
-		{
-			name: "tools", to: list[Tool, *Tool]{&c.Tools}, doc: "Benchmark tools described by regular expressions, see [patterns.md](patterns.md)",
-			check: c.checkTools,
-		},
-		{name: "grafana", to: subsection{&c.Grafana}, doc: "The Grafana that gets markers as annotations"},
-		{name: "prometheus", to: subsection{&c.Prometheus}, doc: "The Prometheus that has the recorded series, for reports and `--abort-when`"},
-		{
-			name: "archive", to: shorthand{subsection{&c.Archive}, "url", text(&c.Archive.URL)}, doc: "The [archive of the team](archive.md), to which the agent uploads closed runs. The address alone can be written in place of the keys",
-		},
-		{
-			name: "peers", to: list[Peer, *Peer]{&c.Peers}, doc: "Other agents whose runs this one mirrors while they are written, see [groups.md](groups.md#peers)",
-			check: c.checkPeers,
-		},
-		{
-			name: "webhook_token_file", to: file(&c.WebhookTokenFile),
-			doc: "File with the token with which Alertmanager may POST alerts to `/api/v1/alerts`, where they become markers, and the page may set markers. Without it the agent accepts neither",
-		},
+func (c *Config) check() error {
+	var interval error
+	if c.SampleInterval < 100*time.Millisecond || c.SampleInterval > time.Hour {
+		interval = fmt.Errorf("%s is out of range: expected 100ms to 1h", c.SampleInterval)
 	}
+	return cmp.Or(in("data_dir", required(c.DataDir, "a folder")), in("sample_interval", interval),
+		c.checkLogs(), c.checkTargets(), c.checkHosts(), c.checkProxies(), c.checkTools(), c.checkPeers())
 }
 
-// checkLogs checks the whole list, since it needs the described tools and the targets.
+// checkLogs needs the described tools and the targets.
 func (c *Config) checkLogs() error {
 	if c.checkTools() != nil {
 		return nil // reported with its own key
 	}
 	for i, l := range c.Logs {
 		if set := c.ToolSet(); l.Tool != "" && set.ByName(l.Tool) == nil {
-			return &elementError{fmt.Sprintf("[%d].tool", i), fmt.Errorf("unknown tool %q: expected one of %s", l.Tool, set.Names())}
+			return in(fmt.Sprintf("logs[%d].tool", i), fmt.Errorf("unknown tool %q: expected one of %s", l.Tool, set.Names()))
 		}
 		if chosen := l.selection(); chosen != nil {
 			if err := c.Topology(c.Servers()).CheckSelection(chosen); err != nil {
-				return &elementError{fmt.Sprintf("[%d]", i), err}
+				return in(fmt.Sprintf("logs[%d]", i), err)
 			}
 		}
 	}
 	return nil
 }
 
-// checkProxies checks the whole list, since it needs the targets.
+// checkProxies needs the targets.
 func (c *Config) checkProxies() error {
 	for i, p := range c.Proxies {
 		if !c.hasCluster(p.Behind) {
-			return &elementError{fmt.Sprintf("[%d].behind", i), noCluster(p.Behind)}
+			return in(fmt.Sprintf("proxies[%d].behind", i), noCluster(p.Behind))
 		}
 	}
 	return nil
@@ -155,12 +109,12 @@ func noCluster(name string) error { return fmt.Errorf("no target has the cluster
 func (c *Config) checkTools() error {
 	c.described = nil
 	for i, t := range c.Tools {
-		described, err := pattern.New(t.Config)
+		described, err := pattern.New(pattern.Config(t))
 		if problem, ok := errors.AsType[*pattern.Error](err); ok {
-			return &elementError{strings.TrimSuffix(fmt.Sprintf("[%d].%s", i, problem.Key), "."), errors.New(problem.Problem)}
+			return in(strings.TrimSuffix(fmt.Sprintf("tools[%d].%s", i, problem.Key), "."), errors.New(problem.Problem))
 		}
 		if slices.ContainsFunc(c.described, func(other *tool.Tool) bool { return other.Name == t.Name }) {
-			return &elementError{fmt.Sprintf("[%d].name", i), fmt.Errorf("%q is used twice", t.Name)}
+			return in(fmt.Sprintf("tools[%d].name", i), fmt.Errorf("%q is used twice", t.Name))
 		}
 		c.described = append(c.described, described)
 	}
@@ -171,14 +125,14 @@ func (c *Config) checkTargets() error {
 	names := map[string]bool{}
 	for i, t := range c.Targets {
 		if names[t.Name] {
-			return &elementError{fmt.Sprintf("[%d].name", i), fmt.Errorf("%q is used twice", t.Name)}
+			return in(fmt.Sprintf("targets[%d].name", i), fmt.Errorf("%q is used twice", t.Name))
 		}
 		names[t.Name] = true
 		if t.Behind != "" && !c.hasCluster(t.Behind) {
-			return &elementError{fmt.Sprintf("[%d].behind", i), noCluster(t.Behind)}
+			return in(fmt.Sprintf("targets[%d].behind", i), noCluster(t.Behind))
 		}
 		if err := t.checkEngine(); err != nil {
-			return &elementError{fmt.Sprintf("[%d]", i), err}
+			return in(fmt.Sprintf("targets[%d]", i), err)
 		}
 	}
 	return nil
@@ -203,69 +157,32 @@ func (t *Target) checkEngine() error {
 
 // Runs are limits on runs.
 type Runs struct {
-	MaxLive      int
-	MaxKept      int
-	DrainTimeout time.Duration
+	MaxLive      int           `key:"max_live" default:"64"`
+	MaxKept      int           `key:"max_kept" default:"256"`
+	DrainTimeout time.Duration `key:"drain_timeout" default:"5m"`
 }
 
-func (r *Runs) keys() []key {
-	return []key{
-		{
-			name: "max_live", to: number(&r.MaxLive), initial: "64",
-			doc:   "Runs that are followed at the same time, at most three quarters of them of one user other than the agent's; more wait, counted by `benchwatch_runs_waiting`",
-			check: func() error { return atLeast(r.MaxLive, 1) },
-		},
-		{
-			name: "max_kept", to: number(&r.MaxKept), initial: "256",
-			doc:   "Ended runs whose summary stays in `/metrics`",
-			check: func() error { return atLeast(r.MaxKept, 1) },
-		},
-		{
-			name: "drain_timeout", to: duration(&r.DrainTimeout), initial: "5m",
-			doc:   "How long to wait after a run until its replicas have caught up; at least 1s",
-			check: func() error { return atLeast(r.DrainTimeout, time.Second) },
-		},
-	}
+func (r *Runs) check() error {
+	return cmp.Or(in("max_live", atLeast(r.MaxLive, 1)), in("max_kept", atLeast(r.MaxKept, 1)),
+		in("drain_timeout", atLeast(r.DrainTimeout, time.Second)))
 }
 
 // Log is a set of log files that a tool writes without benchwatch.
 type Log struct {
-	Path      string
-	Tool      string
-	Labels    map[string]string
-	Cluster   string
-	Targets   []string
-	Generator string
+	Path      string            `key:"path,path"`
+	Tool      string            `key:"tool"`
+	Labels    map[string]string `key:"labels"`
+	Cluster   string            `key:"cluster"`
+	Targets   []string          `key:"targets"`
+	Generator string            `key:"generator"`
 }
 
-func (l *Log) keys() []key {
-	return []key{
-		{
-			name: "path", to: path(&l.Path), doc: "File name; may contain `*` and `?`. Required",
-			check: func() error {
-				if _, err := filepath.Match(l.Path, ""); err != nil {
-					return fmt.Errorf("%q is not a valid file name pattern", l.Path)
-				}
-				return required(l.Path, "a file name, which may contain * and ?")
-			},
-		},
-		{
-			name: "tool", to: text(&l.Tool), doc: "The tool that writes the file", initialDoc: "recognised from the content",
-		},
-		{
-			name: "labels", to: texts{&l.Labels}, doc: "Labels of the runs in the file",
-			check: func() error { return rundir.CheckLabels(l.Labels) },
-		},
-		{
-			name: "cluster", to: text(&l.Cluster), doc: "The cluster that the runs in the file use, see [which servers belong to a run](databases.md#which-servers-belong-to-a-run)",
-			initialDoc: "unknown",
-		},
-		{name: "targets", to: oneOrMore{&l.Targets}, doc: "Names of the targets that the runs in the file use, in addition to those of `cluster`"},
-		{
-			name: "generator", to: text(&l.Generator), doc: "Machine that makes the load, as `uname -n` prints its name there",
-			initialDoc: "unknown",
-		},
+func (l *Log) check() error {
+	path := required(l.Path, "a file name, which may contain * and ?")
+	if _, err := filepath.Match(l.Path, ""); err != nil {
+		path = fmt.Errorf("%q is not a valid file name pattern", l.Path)
 	}
+	return cmp.Or(in("path", path), in("labels", rundir.CheckLabels(l.Labels)))
 }
 
 // selection returns the servers of the runs in the files; nil: not configured.
@@ -279,109 +196,70 @@ func (l *Log) selection() *rundir.Selection {
 
 // Proxy is an address at which clients reach a cluster.
 type Proxy struct {
-	Address  string
-	Behind   string
-	Nodename string
+	Address  string `key:"address"`
+	Behind   string `key:"behind"`
+	Nodename string `key:"nodename"`
 }
 
-func (p *Proxy) keys() []key {
-	return []key{
-		{
-			name: "address", to: text(&p.Address), doc: "`host:port`, `host` for all of its ports, or the path of a Unix socket, as benchmark tools are given it. Required",
-			check: func() error { return CheckAddress(p.Address) },
-		},
-		{
-			name: "behind", to: text(&p.Behind), doc: "The cluster that is reached there. Required",
-			check: func() error { return required(p.Behind, "the cluster of the servers") },
-		},
-		{name: "nodename", to: text(&p.Nodename), doc: "Its machine, as `uname -n` prints the name there", initialDoc: "unknown"},
-	}
+func (p *Proxy) check() error {
+	return cmp.Or(in("address", CheckAddress(p.Address)), in("behind", required(p.Behind, "the cluster of the servers")))
 }
 
 // Target is a server to sample.
 type Target struct {
-	Name         string
-	Engine       string
-	Address      string
-	Cluster      string
-	Behind       string
-	Nodename     string
-	NodeExporter string
-	Role         string
-	User         string
-	PasswordFile string
-	PasswordEnv  string
-	TLS          *TLS // nil: no TLS
-	Options      map[string]string
+	Name         string            `key:"name"`
+	Engine       string            `key:"engine"`
+	Address      string            `key:"address"`
+	Cluster      string            `key:"cluster"`
+	Behind       string            `key:"behind"`
+	Nodename     string            `key:"nodename"`
+	NodeExporter string            `key:"node_exporter"`
+	Role         string            `key:"role"`
+	User         string            `key:"user"`
+	PasswordFile string            `key:"password_file,file"`
+	PasswordEnv  string            `key:"password_env"`
+	TLS          *TLS              `key:"tls"` // nil: no TLS
+	Options      map[string]string `key:"options"`
 
 	// password is the target's password if it is not in a file.
 	password engine.Secret
 }
 
-func (t *Target) keys() []key {
-	return []key{
-		{
-			name: "name", to: text(&t.Name), doc: "Short unique name, the label `target` of its metrics. Required",
-			check: func() error { return required(t.Name, "a short name, used as label target") },
-		},
-		{
-			name: "engine", to: text(&t.Engine),
-			doc: "One of " + "`" + strings.Join(engines.Names(), "`, `") + "`; `mysql` includes MariaDB, Percona Server, Galera, Aurora and TiDB. Required",
-			check: func() error {
-				if t.Engine != "" && engines.ByName(t.Engine) == nil {
-					return unknownEngine(t.Engine)
-				}
-				return required(t.Engine, "one of "+strings.Join(engines.Names(), ", "))
-			},
-		},
-		{
-			name: "address", to: text(&t.Address), doc: "`host:port`, or `host` for the engine's usual port; for `mysql` also the path of a Unix socket. Required",
-			check: func() error { return CheckAddress(t.Address) },
-		},
-		{name: "cluster", to: text(&t.Cluster), doc: "Targets with the same cluster replicate from each other: lag and drain are measured among them"},
-		{name: "behind", to: text(&t.Behind), doc: "Of a proxy: the cluster of the servers behind it. Runs that connect to the proxy use these servers"},
-		{
-			name: "nodename", to: text(&t.Nodename), doc: "The target's machine, as `uname -n` prints the name there: the label `nodename` of `node_uname_info`",
-			initialDoc: "what the server reports",
-		},
-		{
-			name: "node_exporter", to: text(&t.NodeExporter), doc: "URL of the node_exporter of the target's machine, such as `http://db1:9100/metrics`. It is read at each tick while a run lasts, see [hosts](databases.md#hosts)",
-			check: func() error { return CheckURL(t.NodeExporter) },
-		},
-		{name: "role", to: text(&t.Role), doc: "The label `role` of its metrics", initialDoc: "what the server reports"},
-		{name: "user", to: text(&t.User), doc: "Database user; [databases.md](databases.md) lists the rights it needs"},
-		{name: "password_file", to: file(&t.PasswordFile), doc: "File with the password. It is read again after a failed login"},
-		{
-			name: "password_env", to: text(&t.PasswordEnv), doc: "Environment variable with the password, instead of `password_file`",
-			check: func() error {
-				if t.PasswordFile != "" && t.PasswordEnv != "" {
-					return errors.New("is set besides password_file: use one of them")
-				}
-				return nil
-			},
-		},
-		{name: "tls", to: optional[TLS, *TLS]{&t.TLS}, doc: "Connect with TLS; `{}` is enough for a server with a publicly trusted certificate"},
-		{name: "options", to: texts{&t.Options}, doc: "Options of the engine, see [databases.md](databases.md)"},
+func (t *Target) check() error {
+	known := required(t.Engine, "one of "+strings.Join(engines.Names(), ", "))
+	if t.Engine != "" && engines.ByName(t.Engine) == nil {
+		known = unknownEngine(t.Engine)
 	}
+	var twice error
+	if t.PasswordFile != "" && t.PasswordEnv != "" {
+		twice = errors.New("is set besides password_file: use one of them")
+	}
+	return cmp.Or(in("name", required(t.Name, "a short name, used as label target")), in("engine", known), in("address", CheckAddress(t.Address)),
+		in("node_exporter", CheckURL(t.NodeExporter)), in("password_env", twice))
 }
 
 // TLS configures the TLS connection to a target.
-type TLS struct{ commoncfg.TLSConfig }
+type TLS struct {
+	CA                 string               `key:"ca"`
+	CAFile             string               `key:"ca_file,file"`
+	Cert               string               `key:"cert"`
+	CertFile           string               `key:"cert_file,file"`
+	KeyFile            string               `key:"key_file,file"`
+	ServerName         string               `key:"server_name"`
+	InsecureSkipVerify bool                 `key:"insecure_skip_verify" default:"false"`
+	MinVersion         commoncfg.TLSVersion `key:"min_version" default:"TLS12"`
+	MaxVersion         commoncfg.TLSVersion `key:"max_version"`
+}
 
-func (t *TLS) keys() []key {
-	return []key{
-		{name: "ca", to: text(&t.CA), doc: "Certificate of the authority, as PEM text"},
-		{name: "ca_file", to: file(&t.CAFile), doc: "File with the certificate of the authority", initialDoc: "those of the system"},
-		{name: "cert", to: text(&t.Cert), doc: "Client certificate, as PEM text"},
-		{name: "cert_file", to: file(&t.CertFile), doc: "File with the client certificate"},
-		{
-			name: "key_file", to: file(&t.KeyFile), doc: "File with the key of the client certificate",
-			check: t.Validate,
-		},
-		{name: "server_name", to: text(&t.ServerName), doc: "Name that the server's certificate must have", initialDoc: "the host of `address`"},
-		{name: "insecure_skip_verify", to: boolean(&t.InsecureSkipVerify), initial: "false", doc: "Accept any certificate"},
-		{name: "min_version", to: tlsVersion(&t.MinVersion), initial: "TLS12", doc: "Lowest version of TLS: `TLS10` to `TLS13`"},
-		{name: "max_version", to: tlsVersion(&t.MaxVersion), initialDoc: "highest", doc: "Highest version of TLS"},
+func (t *TLS) check() error {
+	settings := t.settings()
+	return in("key_file", settings.Validate())
+}
+
+func (t *TLS) settings() commoncfg.TLSConfig {
+	return commoncfg.TLSConfig{
+		CA: t.CA, CAFile: t.CAFile, Cert: t.Cert, CertFile: t.CertFile, KeyFile: t.KeyFile, ServerName: t.ServerName,
+		InsecureSkipVerify: t.InsecureSkipVerify, MinVersion: t.MinVersion, MaxVersion: t.MaxVersion,
 	}
 }
 
@@ -403,7 +281,7 @@ func (t *TLS) load() (*tls.Config, error) {
 }
 
 func (t *TLS) read() (*tls.Config, error) {
-	inline := t.TLSConfig
+	inline := t.settings()
 	for _, f := range []struct {
 		name *string
 		keep func(string)
@@ -433,109 +311,59 @@ func (t *TLS) read() (*tls.Config, error) {
 }
 
 // Tool is a benchmark tool that regular expressions describe.
-type Tool struct{ pattern.Config }
-
-func (t *Tool) keys() []key {
-	return []key{
-		{name: "name", to: text(&t.Name), doc: "Name of the tool: lower-case letters, digits, `_` and `-`. Required"},
-		{name: "command", to: expression(&t.Command), doc: "Matches the command line of the tool. Required"},
-		{name: "interval", to: oneOrMore{&t.Interval}, doc: "Matches the lines that report an interval"},
-		{name: "summary", to: oneOrMore{&t.Summary}, doc: "Matches the lines of the final figures. `interval` or `summary` is required"},
-		{name: "error", to: oneOrMore{&t.Error}, doc: "Matches messages of failures"},
-		{name: "units", to: texts{&t.Units}, doc: "Units of the groups"},
-	}
+type Tool struct {
+	Name     string            `key:"name"`
+	Command  string            `key:"command,expression"`
+	Interval []string          `key:"interval"`
+	Summary  []string          `key:"summary"`
+	Error    []string          `key:"error"`
+	Units    map[string]string `key:"units"`
 }
 
 // Grafana is the Grafana that receives markers.
 type Grafana struct {
-	URL       string
-	TokenFile string
+	URL       string `key:"url"`
+	TokenFile string `key:"token_file,file"`
 }
 
-func (g *Grafana) keys() []key {
-	return []key{
-		{
-			name: "url", to: text(&g.URL), doc: "`http://` or `https://` address", initialDoc: "markers are not sent",
-			check: func() error {
-				if g.TokenFile != "" {
-					if err := required(g.URL, "the http:// or https:// address that token_file is for"); err != nil {
-						return err
-					}
-				}
-				return CheckURL(g.URL)
-			},
-		},
-		{
-			name: "token_file", to: file(&g.TokenFile),
-			doc: "File with the token of a service account that may read and write annotations. Required with `url`",
-			check: func() error {
-				if g.URL == "" {
-					return nil
-				}
-				return required(g.TokenFile, "a file with the token of a service account that may write annotations")
-			},
-		},
+func (g *Grafana) check() error {
+	var address, token error
+	if g.TokenFile != "" {
+		address = required(g.URL, "the http:// or https:// address that token_file is for")
 	}
+	if g.URL != "" {
+		token = required(g.TokenFile, "a file with the token of a service account that may write annotations")
+	}
+	return cmp.Or(in("url", cmp.Or(address, CheckURL(g.URL))), in("token_file", token))
 }
 
 // Prometheus is the Prometheus that stores the series.
 type Prometheus struct {
-	URL string
+	URL string `key:"url"`
 }
 
-func (p *Prometheus) keys() []key {
-	return []key{
-		{
-			name: "url", to: text(&p.URL), doc: "`http://` or `https://` address",
-			check: func() error { return CheckURL(p.URL) },
-		},
-	}
-}
+func (p *Prometheus) check() error { return in("url", CheckURL(p.URL)) }
 
 // Archive is where closed runs are kept for the team.
 type Archive struct {
-	URL             string
-	CredentialsFile string
-	Upload          bool
-	Output          bool
-	Compression     string
-	Timeout         time.Duration
-	CacheDir        string
+	URL             string        `key:"url"`
+	CredentialsFile string        `key:"credentials_file,file"`
+	Upload          bool          `key:"upload" default:"true"`
+	Output          bool          `key:"output" default:"true"`
+	Compression     string        `key:"compression" default:"zstd"`
+	Timeout         time.Duration `key:"timeout" default:"30s"`
+	CacheDir        string        `key:"cache_dir,path"`
 }
 
-func (a *Archive) keys() []key {
-	return []key{
-		{
-			name: "url", to: text(&a.URL), initialDoc: "`$BENCHWATCH_ARCHIVE`, else no archive",
-			doc: "`s3://bucket/prefix`, `gs://bucket/prefix` or the absolute path of a folder",
-			check: func() error {
-				if a.URL == "" {
-					return nil
-				}
-				return archive.CheckURL(a.URL)
-			},
-		},
-		{
-			name: "credentials_file", to: file(&a.CredentialsFile), initialDoc: "the environment, see [archive.md](archive.md#credentials)",
-			doc: "File with the keys of the bucket, in the format of `~/.aws/credentials`",
-		},
-		{name: "upload", to: boolean(&a.Upload), initial: "true", doc: "Whether the agent uploads closed runs by itself. `benchwatch archive push` does so at any time"},
-		{name: "output", to: boolean(&a.Output), initial: "true", doc: "Whether the raw output of the tools is uploaded. Without it an archived run has its summary only in lists"},
-		{
-			name: "compression", to: text(&a.Compression), initial: "zstd", doc: "`zstd` or `none`",
-			check: func() error {
-				if a.Compression != "zstd" && a.Compression != "none" {
-					return fmt.Errorf("expected zstd or none, found %q", a.Compression)
-				}
-				return nil
-			},
-		},
-		{
-			name: "timeout", to: duration(&a.Timeout), initial: "30s", doc: "How long the store may take for one request, which moves at most 4 MiB; at least 1s",
-			check: func() error { return atLeast(a.Timeout, time.Second) },
-		},
-		{name: "cache_dir", to: path(&a.CacheDir), initialDoc: "`benchwatch/archive` below `$XDG_CACHE_HOME` or `~/.cache`", doc: "Folder of what commands have read from the archive"},
+func (a *Archive) check() error {
+	var address, compression error
+	if a.URL != "" {
+		address = archive.CheckURL(a.URL)
 	}
+	if a.Compression != "zstd" && a.Compression != "none" {
+		compression = fmt.Errorf("expected zstd or none, found %q", a.Compression)
+	}
+	return cmp.Or(in("url", address), in("compression", compression), in("timeout", atLeast(a.Timeout, time.Second)))
 }
 
 // ParseAge reads a duration such as 365d or 12h.
@@ -632,7 +460,7 @@ func unknownEngine(name string) error {
 // Default returns the configuration used without a file.
 func Default() *Config {
 	c := &Config{DataDir: rundir.DefaultDataDir()}
-	setDefaults(c)
+	setDefaults(reflect.ValueOf(c).Elem())
 	c.Archive.URL = os.Getenv("BENCHWATCH_ARCHIVE")
 	return c
 }
@@ -652,44 +480,13 @@ func Load(path string) (*Config, error) {
 	return c, nil
 }
 
-// Key is a key of benchwatch.yml, for its documentation.
-type Key struct {
-	Path    string // such as targets[].tls.ca_file
-	Kind    string // kind of its value, such as "a path"
-	Default string // Markdown; empty: none
-	Doc     string // Markdown, without a period at its end
-	Restart bool   // a change needs a restart of the agent
-}
-
-// Keys returns all keys in the order of the documentation. Sections and lists
-// come before their keys.
-func Keys() []Key {
-	return keysBelow(Default(), "")
-}
-
-func keysBelow(s section, path string) []Key {
-	var all []Key
-	for _, k := range s.keys() {
-		documented := Key{Path: join(path, k.name), Kind: k.to.kind(), Default: k.initialDoc, Doc: k.doc, Restart: k.restart}
-		if k.initial != "" {
-			documented.Default = "`" + k.initial + "`"
-		}
-		all = append(all, documented)
-		if outer, ok := k.to.(nested); ok {
-			inner, suffix := outer.element()
-			all = append(all, keysBelow(inner, documented.Path+suffix)...)
-		}
-	}
-	return all
-}
-
 // NeedRestart returns the keys whose change from c to next needs a restart of the agent.
 func (c *Config) NeedRestart(next *Config) []string {
 	var names []string
-	after := next.keys()
-	for i, k := range c.keys() {
-		if before, ok := k.to.(interface{ equal(value) bool }); ok && k.restart && !before.equal(after[i].to) {
-			names = append(names, k.name)
+	after := fieldsOf(reflect.ValueOf(next).Elem())
+	for i, f := range fieldsOf(reflect.ValueOf(c).Elem()) {
+		if f.restart && !f.to.Equal(after[i].to) {
+			names = append(names, f.name)
 		}
 	}
 	return names
@@ -720,6 +517,16 @@ func together[T any](n int, f func(i int) (T, error)) ([]T, []error) {
 	}
 	all.Wait()
 	return values, errs
+}
+
+// Target returns a target with its login. Its name must be one of the configuration's.
+func (c *Config) Target(name string) (engine.Target, error) {
+	for i := range c.Targets {
+		if c.Targets[i].Name == name {
+			return c.Targets[i].prepare()
+		}
+	}
+	return engine.Target{}, fmt.Errorf("the configuration has no target %s", name)
 }
 
 // Topology returns the given targets, all or some of EngineTargets, with the proxies and machines.

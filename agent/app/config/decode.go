@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -38,33 +39,83 @@ func (e *Error) Error() string {
 // Unwrap returns only the problem.
 func (e *Error) Unwrap() error { return errors.New(e.Problem) }
 
-// key declares one key of a section completely. The decoder, the defaults, the reload and the
-// documentation read these declarations.
-type key struct {
-	name string
-	to   value
-	doc  string // Markdown, without a period at its end
-	// initial is the default as YAML. Default sets a computed default, and initialDoc describes it.
-	initial, initialDoc string
-	// check returns what is wrong with the value, even if the key is missing.
-	check   func() error
-	restart bool // a change needs a restart of the agent
+// field is a key of a section. A section is a struct whose fields have the tag key:"NAME[,OPTION...]"
+// and perhaps default:"VALUE". The options of a text are path, file and expression; a key with restart
+// is not applied by a reload; a section with alone=KEY can be written as the value of that key.
+type field struct {
+	name    string
+	to      reflect.Value
+	kind    string // completes "expected …"
+	initial string // the default as YAML; Default sets computed ones
+	restart bool
+	alone   string
 }
 
-// section is a set of keys.
-type section interface{ keys() []key }
-
-// value is the destination of a key's value.
-type value interface {
-	// kind completes "expected …".
-	kind() string
-	decode(d *decoder, n *yaml.Node, path string) error
+// checked is a section with conditions for its values, which hold even for keys that are missing.
+type checked interface {
+	// check returns the first mistake, made by in.
+	check() error
 }
 
-// elementError is the error of a check for a key below the checked one.
-type elementError struct {
-	path string // such as [1].name
+// keyError is a mistake in the value of a key.
+type keyError struct {
+	path string // from the checked section on, such as targets[1].name
 	error
+}
+
+func in(path string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &keyError{path, err}
+}
+
+// The kinds of keys that decoding distinguishes by their options.
+const (
+	kindText       = "a text"
+	kindExpression = "a regular expression" // which may look like a password
+	kindPath       = "a path"               // a relative one is relative to the configuration file
+	kindFile       = "a file"               // one that exists
+	kindSection    = "a set of keys"
+)
+
+func fieldsOf(section reflect.Value) []field {
+	var all []field
+	for i := range section.NumField() {
+		tag := section.Type().Field(i).Tag
+		words := strings.Split(tag.Get("key"), ",")
+		if words[0] == "" {
+			continue
+		}
+		f := field{name: words[0], to: section.Field(i), kind: kindOf(section.Field(i).Type()), initial: tag.Get("default")}
+		for _, word := range words[1:] {
+			switch option, value, _ := strings.Cut(word, "="); option {
+			case "restart":
+				f.restart = true
+			case "alone":
+				f.alone, f.kind = value, "a text or a set of keys"
+			default:
+				f.kind = map[string]string{"path": kindPath, "file": kindFile, "expression": kindExpression}[option]
+			}
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+func kindOf(t reflect.Type) string {
+	switch t {
+	case reflect.TypeFor[time.Duration]():
+		return "a duration such as 1s"
+	case reflect.TypeFor[commoncfg.TLSVersion]():
+		return "TLS10, TLS11, TLS12 or TLS13"
+	case reflect.TypeFor[[]string]():
+		return "a text or a list"
+	}
+	return map[reflect.Kind]string{
+		reflect.String: kindText, reflect.Int: "a whole number", reflect.Bool: "true or false", reflect.Map: "a set of names with a text each",
+		reflect.Struct: kindSection, reflect.Pointer: kindSection, reflect.Slice: "a list",
+	}[t.Kind()]
 }
 
 // decoder reads one file.
@@ -81,8 +132,8 @@ type decoder struct {
 // maxPairs limits the work that a small file can cause with aliases of aliases.
 const maxPairs = 100_000
 
-// decode reads a file into s. Errors are of type *Error.
-func decode(data []byte, file string, s section) error {
+// decode reads a file into c. Errors are of type *Error.
+func decode(data []byte, file string, c *Config) error {
 	d := &decoder{file: file, dir: filepath.Dir(file), positions: map[string]*yaml.Node{}}
 	if !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0 {
 		return &Error{File: file, Line: 1, Problem: "expected text in UTF-8, which this file is not"}
@@ -109,10 +160,8 @@ func decode(data []byte, file string, s section) error {
 	if unknown := unknownTag(n); unknown != nil {
 		return d.problem(unknown, "", "unknown tag %s", unknown.Tag)
 	}
-	err = d.section(s, n, "")
-	if c, ok := s.(*Config); ok {
-		c.files = d.files
-	}
+	err = d.section(reflect.ValueOf(c).Elem(), n, "")
+	c.files = d.files
 	return err
 }
 
@@ -148,8 +197,8 @@ func (d *decoder) problem(n *yaml.Node, path, format string, args ...any) error 
 }
 
 // expected returns the error for a node of the wrong type.
-func (d *decoder) expected(v value, n *yaml.Node, path string) error {
-	return d.problem(n, path, "expected %s, found %s", v.kind(), describe(n))
+func (d *decoder) expected(kind string, n *yaml.Node, path string) error {
+	return d.problem(n, path, "expected %s, found %s", kind, describe(n))
 }
 
 func describe(n *yaml.Node) string {
@@ -235,15 +284,14 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// section reads a mapping into s, then checks every key of s.
-func (d *decoder) section(s section, n *yaml.Node, path string) error {
-	keys := s.keys()
+// section reads a mapping into a section, then checks it.
+func (d *decoder) section(s reflect.Value, n *yaml.Node, path string) error {
+	fields := fieldsOf(s)
 	var pairs []pair
-	switch {
-	case isNull(n):
-	case n.Kind != yaml.MappingNode:
-		return d.expected(subsection{s}, n, path)
-	default:
+	if !isNull(n) {
+		if n.Kind != yaml.MappingNode {
+			return d.expected(kindSection, n, path)
+		}
 		var err error
 		if pairs, err = d.pairs(n, path); err != nil {
 			return err
@@ -251,28 +299,22 @@ func (d *decoder) section(s section, n *yaml.Node, path string) error {
 	}
 	for _, p := range pairs {
 		at := join(path, p.key.Value)
-		i := slices.IndexFunc(keys, func(k key) bool { return k.name == p.key.Value })
+		i := slices.IndexFunc(fields, func(f field) bool { return f.name == p.key.Value })
 		if i < 0 {
-			return d.problem(p.key, at, "unknown key: expected one of %s", keyNames(keys))
+			return d.problem(p.key, at, "unknown key: expected one of %s", fieldNames(fields))
 		}
 		d.positions[at] = p.key
 		if isNull(p.value) {
 			continue
 		}
-		if err := keys[i].to.decode(d, p.value, at); err != nil {
+		if err := d.value(fields[i], p.value, at); err != nil {
 			return err
 		}
 	}
-	for _, k := range keys {
-		if k.check == nil {
-			continue
-		}
-		if err := k.check(); err != nil {
-			at := join(path, k.name)
-			if element, ok := errors.AsType[*elementError](err); ok {
-				at += element.path
-			}
-			return d.problem(d.position(at), at, "%v", err)
+	if c, ok := s.Addr().Interface().(checked); ok {
+		if wrong, ok := errors.AsType[*keyError](c.check()); ok {
+			at := join(path, wrong.path)
+			return d.problem(d.position(at), at, "%v", wrong.error)
 		}
 	}
 	return nil
@@ -290,279 +332,198 @@ func (d *decoder) position(path string) *yaml.Node {
 	return &yaml.Node{Line: 1}
 }
 
-func keyNames(keys []key) string {
-	names := make([]string, len(keys))
-	for i, k := range keys {
-		names[i] = k.name
+func fieldNames(fields []field) string {
+	names := make([]string, len(fields))
+	for i, f := range fields {
+		names[i] = f.name
 	}
 	slices.Sort(names)
 	return strings.Join(names, ", ")
 }
 
-// setDefaults sets every key of s to its default.
-func setDefaults(s section) {
-	for _, k := range s.keys() {
-		switch sub := k.to.(type) {
-		case subsection:
-			setDefaults(sub.section)
-		case shorthand:
-			setDefaults(sub.section)
+// setDefaults sets every key of a section to its default.
+func setDefaults(section reflect.Value) {
+	for _, f := range fieldsOf(section) {
+		if f.to.Kind() == reflect.Struct {
+			setDefaults(f.to)
 		}
-		if k.initial == "" {
+		if f.initial == "" {
 			continue
 		}
-		n := &yaml.Node{Kind: yaml.ScalarNode, Value: k.initial}
-		if err := k.to.decode(&decoder{}, n, k.name); err != nil {
+		n := &yaml.Node{Kind: yaml.ScalarNode, Value: f.initial}
+		if err := (&decoder{}).value(f, n, f.name); err != nil {
 			panic(err) // an error in the declaration
 		}
 	}
 }
 
-// scalar is a value that is written as a single word or text.
-type scalar[T comparable] struct {
-	to    *T
-	kinds string
-	parse func(d *decoder, n *yaml.Node) (T, error)
+// value reads the value of a key.
+func (d *decoder) value(f field, n *yaml.Node, path string) error {
+	switch f.to.Kind() {
+	case reflect.Struct:
+		if f.alone != "" && n.Kind == yaml.ScalarNode {
+			n = &yaml.Node{Kind: yaml.MappingNode, Line: n.Line, Content: []*yaml.Node{{Kind: yaml.ScalarNode, Tag: "!!str", Value: f.alone, Line: n.Line}, n}}
+		}
+		return d.section(f.to, n, path)
+	case reflect.Pointer: // nil if the key is missing
+		f.to.Set(reflect.New(f.to.Type().Elem()))
+		setDefaults(f.to.Elem())
+		return d.section(f.to.Elem(), n, path)
+	case reflect.Map:
+		return d.texts(f, n, path)
+	case reflect.Slice:
+		return d.list(f, n, path)
+	}
+	return d.scalar(f, n, path)
 }
 
-func (v scalar[T]) kind() string { return v.kinds }
-
-func (v scalar[T]) decode(d *decoder, n *yaml.Node, path string) error {
+// scalar reads a value that is written as a single word or text.
+func (d *decoder) scalar(f field, n *yaml.Node, path string) (err error) {
 	if n.Kind != yaml.ScalarNode || isNull(n) {
-		return d.expected(v, n, path)
+		return d.expected(f.kind, n, path)
 	}
-	parsed, err := v.parse(d, n)
-	if errors.Is(err, errSecret) || errors.Is(err, errNoFile) {
-		return d.problem(n, path, "%v", err)
+	switch to := f.to.Addr().Interface().(type) {
+	case *string:
+		if *to, err = d.text(f.kind, n.Value); err != nil {
+			return d.problem(n, path, "%v", err)
+		}
+		if f.kind == kindFile && *to != "" {
+			secret.Configured(*to, fmt.Sprintf("%s:%d: %s", d.file, n.Line, path))
+			if !slices.Contains(d.files, *to) {
+				d.files = append(d.files, *to)
+			}
+		}
+	case *time.Duration:
+		*to, err = time.ParseDuration(n.Value)
+	case *commoncfg.TLSVersion:
+		version, known := commoncfg.TLSVersions[n.Value]
+		if *to = version; !known {
+			err = errors.ErrUnsupported
+		}
+	default:
+		err = n.Decode(to)
 	}
 	if err != nil {
-		return d.expected(v, n, path)
-	}
-	*v.to = parsed
-	if name, ok := any(parsed).(string); ok && v.kinds == fileKind && name != "" {
-		secret.Configured(name, fmt.Sprintf("%s:%d: %s", d.file, n.Line, path))
-		if !slices.Contains(d.files, name) {
-			d.files = append(d.files, name)
-		}
+		return d.expected(f.kind, n, path)
 	}
 	return nil
 }
 
-func (v scalar[T]) equal(other value) bool {
-	o, ok := other.(scalar[T])
-	return ok && *v.to == *o.to
-}
-
-func text(to *string) value {
-	return scalar[string]{to, "a text", func(_ *decoder, n *yaml.Node) (string, error) {
-		if secret.Text(n.Value) != n.Value {
-			return "", errSecret
+// text returns the text or path that a key has as its value. A file is read only when needed, since
+// other commands read the same configuration as other users.
+func (d *decoder) text(kind, value string) (string, error) {
+	switch kind {
+	case kindExpression:
+		return value, nil
+	case kindText:
+		if secret.Text(value) != value { // it would be shown and logged
+			return "", errors.New("contains a user or password; these have their own keys, password_file or token_file")
 		}
-		return n.Value, nil
-	}}
-}
-
-// errSecret is returned for a text that would be shown and logged.
-var errSecret = errors.New("contains a user or password; these have their own keys, password_file or token_file")
-
-// expression is a regular expression, which may look like a password.
-func expression(to *string) value {
-	return scalar[string]{to, "a text", func(_ *decoder, n *yaml.Node) (string, error) { return n.Value, nil }}
-}
-
-// path is the name of a file. A relative one is relative to the configuration file.
-func path(to *string) value {
-	return scalar[string]{to, "a path", func(d *decoder, n *yaml.Node) (string, error) {
-		if n.Value == "" || filepath.IsAbs(n.Value) {
-			return n.Value, nil
-		}
-		return filepath.Join(d.dir, n.Value), nil
-	}}
-}
-
-// errNoFile is returned for a file that no user can read.
-var errNoFile = errors.New("expected a file")
-
-// fileKind is the kind of keys that name files.
-const fileKind = "a file"
-
-// file is the path of an existing file. It is read only when needed, since other commands read the
-// same configuration as other users.
-func file(to *string) value {
-	whole := path(to).(scalar[string])
-	name := whole.parse
-	whole.kinds, whole.parse = fileKind, func(d *decoder, n *yaml.Node) (string, error) {
-		at, err := name(d, n)
-		if err != nil || at == "" {
-			return at, err
-		}
-		switch err := secret.FileExists(at); {
-		case errors.Is(err, fs.ErrNotExist):
-			return "", fmt.Errorf("%w, but there is no %s", errNoFile, at)
-		case errors.Is(err, secret.ErrFolder):
-			return "", fmt.Errorf("%w, but %s is a folder", errNoFile, at)
-		case err != nil:
-			return "", fmt.Errorf("%w, but %w", errNoFile, err)
-		}
-		return at, nil
+		return value, nil
 	}
-	return whole
+	if value == "" {
+		return "", nil
+	}
+	if !filepath.IsAbs(value) {
+		value = filepath.Join(d.dir, value)
+	}
+	if kind == kindPath {
+		return value, nil
+	}
+	switch err := secret.FileExists(value); {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", fmt.Errorf("expected a file, but there is no %s", value)
+	case errors.Is(err, secret.ErrFolder):
+		return "", fmt.Errorf("expected a file, but %s is a folder", value)
+	case err != nil:
+		return "", fmt.Errorf("expected a file, but %w", err)
+	}
+	return value, nil
 }
 
-func duration(to *time.Duration) value {
-	return scalar[time.Duration]{to, "a duration such as 1s", func(_ *decoder, n *yaml.Node) (time.Duration, error) {
-		return time.ParseDuration(n.Value)
-	}}
-}
-
-func number(to *int) value {
-	return scalar[int]{to, "a whole number", func(_ *decoder, n *yaml.Node) (i int, err error) {
-		err = n.Decode(&i)
-		return i, err
-	}}
-}
-
-func boolean(to *bool) value {
-	return scalar[bool]{to, "true or false", func(_ *decoder, n *yaml.Node) (b bool, err error) {
-		err = n.Decode(&b)
-		return b, err
-	}}
-}
-
-func tlsVersion(to *commoncfg.TLSVersion) value {
-	return scalar[commoncfg.TLSVersion]{to, "TLS10, TLS11, TLS12 or TLS13", func(_ *decoder, n *yaml.Node) (commoncfg.TLSVersion, error) {
-		version, ok := commoncfg.TLSVersions[n.Value]
-		if !ok {
-			return 0, errors.ErrUnsupported
-		}
-		return version, nil
-	}}
-}
-
-// texts is a mapping whose keys the user chooses.
-type texts struct{ to *map[string]string }
-
-func (texts) kind() string { return "a set of names with a text each" }
-
-func (v texts) decode(d *decoder, n *yaml.Node, path string) error {
+// texts reads a mapping whose keys the user chooses.
+func (d *decoder) texts(f field, n *yaml.Node, path string) error {
 	if n.Kind != yaml.MappingNode {
-		return d.expected(v, n, path)
+		return d.expected(f.kind, n, path)
 	}
 	pairs, err := d.pairs(n, path)
 	if err != nil {
 		return err
 	}
-	*v.to = make(map[string]string, len(pairs))
+	texts := make(map[string]string, len(pairs))
 	for _, p := range pairs {
 		var s string
 		at := join(path, p.key.Value)
 		d.positions[at] = p.key
-		if err := text(&s).decode(d, p.value, at); err != nil {
+		if err := d.scalar(field{to: reflect.ValueOf(&s).Elem(), kind: kindText}, p.value, at); err != nil {
 			return err
 		}
-		(*v.to)[p.key.Value] = s
+		texts[p.key.Value] = s
 	}
+	f.to.Set(reflect.ValueOf(texts))
 	return nil
 }
 
-// oneOrMore is a text or a list of texts.
-type oneOrMore struct{ to *[]string }
-
-func (oneOrMore) kind() string { return "a text or a list" }
-
-func (v oneOrMore) decode(d *decoder, n *yaml.Node, path string) error {
-	nodes := n.Content
+// list reads a list of sections, or of texts, of which one can be written alone.
+func (d *decoder) list(f field, n *yaml.Node, path string) error {
+	nodes, sections := n.Content, f.to.Type().Elem().Kind() == reflect.Struct
 	if n.Kind != yaml.SequenceNode {
+		if sections {
+			return d.expected(f.kind, n, path)
+		}
 		nodes = []*yaml.Node{n}
 	}
-	*v.to = make([]string, len(nodes))
+	f.to.Set(reflect.MakeSlice(f.to.Type(), len(nodes), len(nodes)))
 	for i, element := range nodes {
-		at := path
+		at, to := path, f.to.Index(i)
 		if n.Kind == yaml.SequenceNode {
 			at = fmt.Sprintf("%s[%d]", path, i)
 			d.positions[at] = element
 		}
-		if err := text(&(*v.to)[i]).decode(d, resolve(element), at); err != nil {
+		element = resolve(element)
+		var err error
+		switch {
+		case !sections:
+			err = d.scalar(field{to: to, kind: kindText}, element, at)
+		case isNull(element):
+			err = d.expected(kindSection, element, at)
+		default:
+			setDefaults(to)
+			err = d.section(to, element, at)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// sectionOf is a pointer to T that is a section.
-type sectionOf[T any] interface {
-	*T
-	section
+// Key is a key of benchwatch.yml, for its documentation.
+type Key struct {
+	Path    string // such as targets[].tls.ca_file
+	Kind    string // kind of its value, such as "a path"
+	Default string // as YAML; empty: none, or computed
+	Restart bool   // a change needs a restart of the agent
 }
 
-// subsection is a section that always exists.
-type subsection struct{ section }
+// Keys returns all keys in the order of the documentation. Sections and lists come before their keys.
+func Keys() []Key { return keysBelow(reflect.ValueOf(Default()).Elem(), "") }
 
-func (subsection) kind() string { return "a set of keys" }
-
-func (v subsection) decode(d *decoder, n *yaml.Node, path string) error {
-	return d.section(v.section, n, path)
-}
-
-// shorthand is a section with one key that can be written alone, in place of the section.
-type shorthand struct {
-	subsection
-	key string
-	to  value
-}
-
-func (shorthand) kind() string { return "a text or a set of keys" }
-
-func (v shorthand) decode(d *decoder, n *yaml.Node, path string) error {
-	if n.Kind != yaml.ScalarNode {
-		return v.subsection.decode(d, n, path)
-	}
-	only := &yaml.Node{Kind: yaml.MappingNode, Line: n.Line, Content: []*yaml.Node{{Kind: yaml.ScalarNode, Tag: "!!str", Value: v.key, Line: n.Line}, n}}
-	return v.subsection.decode(d, only, path)
-}
-
-// optional is a section that is nil if its key is missing.
-type optional[T any, P sectionOf[T]] struct{ to **T }
-
-func (optional[T, P]) kind() string { return "a set of keys" }
-
-func (v optional[T, P]) decode(d *decoder, n *yaml.Node, path string) error {
-	*v.to = new(T)
-	setDefaults(P(*v.to))
-	return d.section(P(*v.to), n, path)
-}
-
-// list is a list of sections.
-type list[T any, P sectionOf[T]] struct{ to *[]T }
-
-func (list[T, P]) kind() string { return "a list" }
-
-func (v list[T, P]) decode(d *decoder, n *yaml.Node, path string) error {
-	if n.Kind != yaml.SequenceNode {
-		return d.expected(v, n, path)
-	}
-	*v.to = make([]T, len(n.Content))
-	for i, element := range n.Content {
-		at := fmt.Sprintf("%s[%d]", path, i)
-		d.positions[at] = element
-		s := P(&(*v.to)[i])
-		setDefaults(s)
-		if element = resolve(element); isNull(element) {
-			return d.expected(subsection{s}, element, at)
+func keysBelow(section reflect.Value, path string) []Key {
+	var all []Key
+	for _, f := range fieldsOf(section) {
+		at := join(path, f.name)
+		all = append(all, Key{at, f.kind, f.initial, f.restart})
+		t := f.to.Type()
+		if t.Kind() == reflect.Slice {
+			at += "[]"
 		}
-		if err := d.section(s, element, at); err != nil {
-			return err
+		if t.Kind() == reflect.Slice || t.Kind() == reflect.Pointer {
+			t = t.Elem()
+		}
+		if t.Kind() == reflect.Struct {
+			all = append(all, keysBelow(reflect.New(t).Elem(), at)...)
 		}
 	}
-	return nil
+	return all
 }
-
-// nested is a value with its own keys. element returns a section with these keys, and the text
-// between the value's path and theirs.
-type nested interface {
-	element() (s section, suffix string)
-}
-
-func (v subsection) element() (section, string)   { return v.section, "" }
-func (optional[T, P]) element() (section, string) { return P(new(T)), "" }
-func (list[T, P]) element() (section, string)     { return P(new(T)), "[]" }

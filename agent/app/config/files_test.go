@@ -64,7 +64,7 @@ func withFile(t *testing.T, key, file string) string {
 func TestFilesThatHang(t *testing.T) {
 	keys := 0
 	for _, k := range Keys() {
-		if k.Kind != fileKind {
+		if k.Kind != kindFile {
 			continue
 		}
 		keys++

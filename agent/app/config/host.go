@@ -2,11 +2,13 @@ package config
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
 
+	"github.com/benchwatch/benchwatch/agent/base/ssh"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/run/host"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
@@ -15,54 +17,46 @@ import (
 
 // Host is a machine to sample that does not belong to a target.
 type Host struct {
-	Name         string
-	NodeExporter string
-	Cluster      string
-	Role         string
+	Name         string `key:"name"`
+	NodeExporter string `key:"node_exporter"`
+	SSH          string `key:"ssh"`
+	SSHCommand   string `key:"ssh_command" default:"ssh"`
+	Cluster      string `key:"cluster"`
+	Role         string `key:"role" default:"server"`
 }
 
-func (h *Host) keys() []key {
-	return []key{
-		{
-			name: "name", to: text(&h.Name), doc: "Short unique name. Required",
-			check: func() error { return required(h.Name, "a short name") },
-		},
-		{
-			name: "node_exporter", to: text(&h.NodeExporter), doc: "URL of its node_exporter, such as `http://lb1:9100/metrics`. Required",
-			check: func() error {
-				if err := required(h.NodeExporter, "the http:// or https:// address of a node_exporter"); err != nil {
-					return err
-				}
-				return CheckURL(h.NodeExporter)
-			},
-		},
-		{
-			name: "cluster", to: text(&h.Cluster), doc: "The cluster whose runs it takes part in",
-			initialDoc: "runs whose generator, server or proxy has the machine's name as `uname -n` prints it",
-		},
-		{
-			name: "role", to: text(&h.Role), initial: "server", doc: "What it does for `cluster`: `server`, `proxy` or `generator`",
-			check: func() error {
-				roles := []string{string(rundir.ServerHost), string(rundir.ProxyHost), string(rundir.GeneratorHost)}
-				if !slices.Contains(roles, h.Role) {
-					return fmt.Errorf("unknown role %q: expected one of %s", h.Role, strings.Join(roles, ", "))
-				}
-				return nil
-			},
-		},
+// name returns the machine's unique name.
+func (h *Host) name() string { return cmp.Or(h.Name, h.SSH) }
+
+func (h *Host) check() error {
+	var address, name error
+	switch {
+	case h.SSH == "":
+		address = cmp.Or(required(h.NodeExporter, "the http:// or https:// address of a node_exporter, or ssh with the machine's name for it"), CheckURL(h.NodeExporter))
+	case h.NodeExporter != "":
+		address = errors.New("is set besides ssh: use one of them")
+	case ssh.CheckHost(h.SSH) != nil:
+		name = fmt.Errorf("%q %w", h.SSH, ssh.ErrHost)
 	}
+	var role error
+	roles := []string{string(rundir.ServerHost), string(rundir.ProxyHost), string(rundir.GeneratorHost)}
+	if !slices.Contains(roles, h.Role) {
+		role = fmt.Errorf("unknown role %q: expected one of %s", h.Role, strings.Join(roles, ", "))
+	}
+	return cmp.Or(in("name", required(h.name(), "a short name")), in("node_exporter", address), in("ssh", name),
+		in("ssh_command", required(strings.TrimSpace(h.SSHCommand), "the command that connects")), in("role", role))
 }
 
-// checkHosts checks the whole list, since it needs the targets.
+// checkHosts needs the targets.
 func (c *Config) checkHosts() error {
 	for i, h := range c.Hosts {
-		used := slices.ContainsFunc(c.Hosts[:i], func(o Host) bool { return o.Name == h.Name }) ||
-			slices.ContainsFunc(c.Targets, func(t Target) bool { return t.Name == h.Name && t.NodeExporter != "" })
+		used := slices.ContainsFunc(c.Hosts[:i], func(o Host) bool { return o.name() == h.name() }) ||
+			slices.ContainsFunc(c.Targets, func(t Target) bool { return t.Name == h.name() && t.NodeExporter != "" })
 		if used {
-			return &elementError{fmt.Sprintf("[%d].name", i), fmt.Errorf("%q is used twice", h.Name)}
+			return in(fmt.Sprintf("hosts[%d].name", i), fmt.Errorf("%q is used twice", h.name()))
 		}
 		if h.Cluster != "" && !c.hasCluster(h.Cluster) {
-			return &elementError{fmt.Sprintf("[%d].cluster", i), noCluster(h.Cluster)}
+			return in(fmt.Sprintf("hosts[%d].cluster", i), noCluster(h.Cluster))
 		}
 	}
 	return nil
@@ -71,7 +65,8 @@ func (c *Config) checkHosts() error {
 // machine is a machine and how to sample it.
 type machine struct {
 	topology.Host
-	engine, url string
+	engine, address string
+	options         map[string]string
 }
 
 // machines returns the machines to sample: first the machines of the targets, one for all targets
@@ -82,18 +77,22 @@ func (c *Config) machines() []machine {
 		if t.NodeExporter == "" {
 			continue
 		}
-		if i := slices.IndexFunc(all, func(m machine) bool { return m.url == t.NodeExporter }); i >= 0 {
+		if i := slices.IndexFunc(all, func(m machine) bool { return m.address == t.NodeExporter }); i >= 0 {
 			all[i].Targets = append(all[i].Targets, t.Name)
 			all[i].Name += "+" + t.Name
 			continue
 		}
-		all = append(all, machine{topology.Host{Name: t.Name, Targets: []string{t.Name}}, host.NodeExporter, t.NodeExporter})
+		all = append(all, machine{topology.Host{Name: t.Name, Targets: []string{t.Name}}, host.NodeExporter, t.NodeExporter, nil})
 	}
 	for _, h := range c.Hosts {
-		all = append(all, machine{topology.Host{Name: h.Name, Cluster: h.Cluster, Role: rundir.HostRole(h.Role)}, host.NodeExporter, h.NodeExporter})
+		m := machine{topology.Host{Name: h.name(), Cluster: h.Cluster, Role: rundir.HostRole(h.Role)}, host.NodeExporter, h.NodeExporter, nil}
+		if h.SSH != "" {
+			m.engine, m.address, m.options = host.SSH, h.SSH, map[string]string{host.OptionCommand: h.SSHCommand}
+		}
+		all = append(all, m)
 	}
 	hostname, _ := os.Hostname()
-	own := machine{topology.Host{Name: cmp.Or(hostname, "agent"), Local: true}, host.Procfs, ""}
+	own := machine{topology.Host{Name: cmp.Or(hostname, "agent"), Local: true}, host.Procfs, "", nil}
 	for slices.ContainsFunc(all, func(m machine) bool { return m.Name == own.Name }) {
 		own.Name += " (agent)"
 	}
@@ -104,7 +103,7 @@ func (c *Config) machines() []machine {
 func (c *Config) HostTargets() []engine.Target {
 	var targets []engine.Target
 	for _, m := range c.machines() {
-		targets = append(targets, engine.Target{Name: m.Name, Engine: m.engine, Address: m.url})
+		targets = append(targets, engine.Target{Name: m.Name, Engine: m.engine, Address: m.address, Options: m.options})
 	}
 	return targets
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	engines "github.com/benchwatch/benchwatch/agent/model/engine/registry"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
 // ErrNoLogin is wrapped by the errors of AddLogin.
@@ -19,24 +20,24 @@ var ErrNoLogin = errors.New("the servers of this command can't be sampled")
 // AddLogin adds the servers to which a tool connects as targets, sampled with the tool's own login,
 // and returns their names. The password stays in memory. Several servers form a cluster. Existing
 // targets stay unchanged. Its errors wrap ErrNoLogin.
-func (c *Config) AddLogin(d *tool.Description, place tool.Place, password string) ([]string, error) {
-	e := engines.ByName(d.Engine)
+func (c *Config) AddLogin(l rundir.Login) ([]string, error) {
+	e := engines.ByName(l.Engine)
 	switch {
-	case d.Target == "":
+	case l.Target == "":
 		return nil, fmt.Errorf("%w: it does not show where the tool connects to", ErrNoLogin)
 	case e == nil:
-		return nil, fmt.Errorf("%w: %s is of a kind of database that benchwatch does not sample", ErrNoLogin, d.Target)
+		return nil, fmt.Errorf("%w: %s is of a kind of database that benchwatch does not sample", ErrNoLogin, l.Target)
 	}
-	addresses := strings.Split(d.Target, ",")
+	addresses := strings.Split(l.Target, ",")
 	cluster := ""
 	if len(addresses) > 1 {
 		cluster = addresses[0]
 	}
 	var names []string
 	for _, address := range addresses {
-		t := Target{Engine: d.Engine, Address: strings.TrimSpace(address), Cluster: cluster, User: d.User, password: engine.Secret(password)}
+		t := Target{Engine: l.Engine, Address: strings.TrimSpace(address), Cluster: cluster, User: l.User, password: engine.Secret(l.Password)}
 		t.Address = t.plain().Address
-		if place != tool.PlaceHere && isLocal(t.Address) {
+		if l.Place != tool.PlaceHere && isLocal(t.Address) {
 			return nil, fmt.Errorf("%w: %s is an address within a container or on another machine", ErrNoLogin, t.Address)
 		}
 		if i := slices.IndexFunc(c.Targets, func(o Target) bool { return o.plain().Address == t.Address }); i >= 0 {
@@ -46,16 +47,38 @@ func (c *Config) AddLogin(d *tool.Description, place tool.Place, password string
 			continue
 		}
 		t.Name = c.freeName(t.Address, e.DefaultPort)
-		if socket := localSocket(t.Address); socket != "" && d.Engine == "mysql" {
+		if socket := localSocket(t.Address); socket != "" && l.Engine == "mysql" {
 			t.Address = socket
 		}
-		if err := t.checkEngine(); err != nil {
+		if err := errors.Join(CheckAddress(t.Address), t.checkEngine()); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrNoLogin, err)
 		}
 		c.Targets = append(c.Targets, t)
 		names = append(names, t.Name)
 	}
 	return names, nil
+}
+
+// mostLent is the largest number of servers that an agent samples with one login.
+const mostLent = 16
+
+// CheckLent returns an error if an agent must not sample the servers of a login that it was lent.
+// foreign: the agent is not the user who lends it. A server may then accept the agent's user at a
+// socket, instead of a password. The error wraps ErrNoLogin.
+func CheckLent(l rundir.Login, foreign bool) error {
+	var lent Config
+	if _, err := lent.AddLogin(l); err != nil {
+		return err
+	}
+	if n := len(lent.Targets); n > mostLent {
+		return fmt.Errorf("%w by the agent: they are %d, and %d are the most", ErrNoLogin, n, mostLent)
+	}
+	for i := range lent.Targets {
+		if t := &lent.Targets[i]; foreign && strings.HasPrefix(t.Address, "/") && t.password == "" {
+			return fmt.Errorf("%w by the agent: it is another user, and %q has no password at the socket %s", ErrNoLogin, t.User, t.Address)
+		}
+	}
+	return nil
 }
 
 // freeName derives an unused target name from an address: the host, followed by the port if it is

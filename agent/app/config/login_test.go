@@ -2,9 +2,11 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
 // TestAddLogin guards that the servers of a tool become targets once, that several form a cluster,
@@ -12,7 +14,7 @@ import (
 func TestAddLogin(t *testing.T) {
 	c := Default()
 	c.Targets = []Target{{Name: "own", Engine: "mysql", Address: "db1", User: "monitor"}}
-	names, err := c.AddLogin(&tool.Description{Target: "db1:3306,db2:3306,db2:3306,db3:3307", Engine: "mysql", User: "app"}, tool.PlaceHere, "geheim")
+	names, err := c.AddLogin(rundir.Login{Target: "db1:3306,db2:3306,db2:3306,db3:3307", Engine: "mysql", User: "app", Password: "geheim"})
 	if err != nil || len(names) != 3 || names[0] != "own" || names[1] != "db2" || names[2] != "db3:3307" {
 		t.Fatal(names, err)
 	}
@@ -23,9 +25,35 @@ func TestAddLogin(t *testing.T) {
 	if err != nil || string(target.Password) != "geheim" || target.User != "app" || target.Address != "db2:3306" {
 		t.Error(target, err)
 	}
-	for _, d := range []tool.Description{{Engine: "mysql"}, {Target: "db1:5432"}, {Target: "localhost:3306", Engine: "mysql"}} {
-		if _, err := c.AddLogin(&d, tool.PlaceContainer, ""); !errors.Is(err, ErrNoLogin) {
-			t.Errorf("%+v: %v", d, err)
+	for _, l := range []rundir.Login{{Engine: "mysql"}, {Target: "db1:5432"}, {Target: "localhost:3306", Engine: "mysql", Place: tool.PlaceContainer}} {
+		if _, err := c.AddLogin(l); !errors.Is(err, ErrNoLogin) {
+			t.Errorf("%+v: %v", l, err)
+		}
+	}
+}
+
+// TestCheckLent guards that an agent does not log in as its own user for another one, and that one
+// login has few servers.
+func TestCheckLent(t *testing.T) {
+	socket := rundir.Login{Target: "/run/mysqld/mysqld.sock", Engine: "mysql", User: "root"}
+	many := rundir.Login{Target: "db0", Engine: "mysql"}
+	for i := range mostLent {
+		many.Target += fmt.Sprintf(",db%d", i+1)
+	}
+	for _, test := range []struct {
+		login   rundir.Login
+		foreign bool
+		ok      bool
+	}{
+		{socket, false, true},
+		{socket, true, false},
+		{rundir.Login{Target: socket.Target, Engine: "mysql", User: "app", Password: "geheim"}, true, true},
+		{rundir.Login{Target: "db1", Engine: "mysql"}, true, true},
+		{rundir.Login{Target: "db1:port", Engine: "mysql"}, false, false},
+		{many, false, false},
+	} {
+		if err := CheckLent(test.login, test.foreign); (err == nil) != test.ok || err != nil && !errors.Is(err, ErrNoLogin) {
+			t.Errorf("%+v, foreign %t: %v", test.login, test.foreign, err)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,57 +16,32 @@ import (
 
 // Peer is another agent whose runs are mirrored.
 type Peer struct {
-	URL          string
-	User         string
-	PasswordFile string
-	PasswordEnv  string
-	TLS          *TLS // nil: the system's certificates
-	Output       bool
-	Metrics      bool
-	MaxAge       string
+	URL          string `key:"url"`
+	User         string `key:"user"`
+	PasswordFile string `key:"password_file,file"`
+	PasswordEnv  string `key:"password_env"`
+	TLS          *TLS   `key:"tls"` // nil: the system's certificates
+	Output       bool   `key:"output" default:"true"`
+	Metrics      bool   `key:"metrics" default:"false"`
+	MaxAge       string `key:"max_age" default:"24h"`
 }
 
-func (p *Peer) keys() []key {
-	return []key{
-		{
-			name: "url", to: text(&p.URL), doc: "Address of its page, such as `https://gen1:9838`. Required",
-			check: func() error {
-				if err := required(p.URL, "the http:// or https:// address of an agent"); err != nil {
-					return err
-				}
-				if strings.ContainsAny(p.URL, "?#") {
-					return errors.New("expected an address without a query")
-				}
-				return CheckURL(p.URL)
-			},
-		},
-		{name: "user", to: text(&p.User), doc: "User of its `basic_auth_users`"},
-		{name: "password_file", to: file(&p.PasswordFile), doc: "File with the password. It is read at each request"},
-		{
-			name: "password_env", to: text(&p.PasswordEnv), doc: "Environment variable with the password, instead of `password_file`",
-			check: func() error {
-				switch {
-				case p.PasswordFile != "" && p.PasswordEnv != "":
-					return errors.New("is set besides password_file: use one of them")
-				case p.User != "" && p.PasswordFile == "" && p.PasswordEnv == "":
-					return errors.New("is missing: user needs it or password_file")
-				case p.User == "" && (p.PasswordFile != "" || p.PasswordEnv != ""):
-					return errors.New("is set without user")
-				}
-				return nil
-			},
-		},
-		{name: "tls", to: optional[TLS, *TLS]{&p.TLS}, doc: "Certificates, for an `https://` address"},
-		{name: "output", to: boolean(&p.Output), initial: "true", doc: "Whether the raw output of the tools is mirrored. An agent serves it only with authentication. Without it a mirrored run has its servers and hosts, and no values of the tool"},
-		{name: "metrics", to: boolean(&p.Metrics), initial: "false", doc: "Whether this agent serves the metrics of the peer's runs: only if no Prometheus scrapes the peer itself"},
-		{
-			name: "max_age", to: text(&p.MaxAge), initial: "24h", doc: "Runs that were closed longer ago are not mirrored, unless that was begun before",
-			check: func() error {
-				_, err := ParseAge(p.MaxAge)
-				return err
-			},
-		},
+func (p *Peer) check() error {
+	address := required(p.URL, "the http:// or https:// address of an agent")
+	if strings.ContainsAny(p.URL, "?#") {
+		address = errors.New("expected an address without a query")
 	}
+	var password error
+	switch {
+	case p.PasswordFile != "" && p.PasswordEnv != "":
+		password = errors.New("is set besides password_file: use one of them")
+	case p.User != "" && p.PasswordFile == "" && p.PasswordEnv == "":
+		password = errors.New("is missing: user needs it or password_file")
+	case p.User == "" && (p.PasswordFile != "" || p.PasswordEnv != ""):
+		password = errors.New("is set without user")
+	}
+	_, age := ParseAge(p.MaxAge)
+	return cmp.Or(in("url", cmp.Or(address, CheckURL(p.URL))), in("password_env", password), in("max_age", age))
 }
 
 // name returns the label of the peer's metrics: its address without the scheme.
@@ -80,7 +56,7 @@ func (p *Peer) name() string {
 func (c *Config) checkPeers() error {
 	for i := range c.Peers {
 		if slices.ContainsFunc(c.Peers[:i], func(o Peer) bool { return o.name() == c.Peers[i].name() }) {
-			return &elementError{fmt.Sprintf("[%d].url", i), fmt.Errorf("%s is used twice", c.Peers[i].name())}
+			return in(fmt.Sprintf("peers[%d].url", i), fmt.Errorf("%s is used twice", c.Peers[i].name()))
 		}
 	}
 	return nil

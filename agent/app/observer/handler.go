@@ -1,12 +1,15 @@
 package observer
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
 )
 
 const (
@@ -23,7 +26,7 @@ const (
 // Alertmanager, and markers. All other requests are read-only.
 func (o *Observer) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", withWriteTime(scrapeWriteTime, promhttp.InstrumentMetricHandler(o.registry, promhttp.HandlerFor(o.registry, promhttp.HandlerOpts{
+	mux.Handle("GET /metrics", withWriteTime(scrapeWriteTime, promhttp.InstrumentMetricHandler(o.registry, promhttp.HandlerFor(prometheus.GathererFunc(o.gather), promhttp.HandlerOpts{
 		ErrorLog:            slogErrors{o.log},
 		ErrorHandling:       promhttp.ContinueOnError,
 		MaxRequestsInFlight: maxScrapes,
@@ -41,6 +44,13 @@ func (o *Observer) Handler() http.Handler {
 	o.served.Register(mux)
 	mux.Handle("POST /api/v1/alerts", o.alerts)
 	return withoutWaiting(mux)
+}
+
+// gather returns the series of runs and servers, and of the agent's process.
+func (o *Observer) gather() ([]*dto.MetricFamily, error) {
+	runs, err := o.gatherer.Gather()
+	process, errOfProcess := o.registry.Gather()
+	return append(runs, process...), errors.Join(err, errOfProcess)
 }
 
 // withoutWaiting answers without waiting for a request's body, which net/http would otherwise read

@@ -78,10 +78,13 @@ type Observer struct {
 	uploader *archive.Uploader // nil: only some runs are observed
 	peers    *peer.Set         // nil: only some runs are observed
 	served   *peer.Server
-	registry *prometheus.Registry
+	gatherer *metrics.Gatherer
+	registry *prometheus.Registry // of the agent's process
 
 	mu       sync.Mutex
 	config   *config.Config
+	targets  []engine.Target // of the configuration
+	loans    []loan
 	topology *topology.Topology
 	grafana  *marker.Grafana // nil: not configured
 	// hostsSampled: the machines are being sampled, since a run is followed.
@@ -92,12 +95,12 @@ type Observer struct {
 func New(opts Options) (*Observer, error) {
 	o := &Observer{log: opts.Logger, dataDir: opts.Config.DataDir, only: opts.Only, config: opts.Config}
 	open := func(t engine.Target) (engine.Prober, error) { return config.Open(t, opts.Logger) }
-	targets := opts.Config.EngineTargets(opts.Logger)
-	o.topology = opts.Config.Topology(targets)
+	o.targets = opts.Config.EngineTargets(opts.Logger)
+	o.topology = opts.Config.Topology(o.targets)
 	axis := cmp.Or(opts.Clock, clock.System).Axis()
 	var now func() time.Time
 	if o.sampler, o.hosts = opts.Servers, opts.Machines; o.sampler == nil {
-		o.sampler = engine.NewSampler(targets, open, opts.Config.SampleInterval, engine.Options{Logger: opts.Logger, Now: axis.Now})
+		o.sampler = engine.NewSampler(o.targets, open, opts.Config.SampleInterval, engine.Options{Logger: opts.Logger, Now: axis.Now})
 		openHost := func(t engine.Target) (engine.Prober, error) { return host.Open(t, opts.Logger) }
 		o.hosts = engine.NewSampler(nil, openHost, opts.Config.SampleInterval, engine.Options{Logger: opts.Logger.With("kind", "host"), Now: axis.Now})
 	} else {
@@ -122,7 +125,7 @@ func New(opts Options) (*Observer, error) {
 	o.watcher = live.NewWatcher(live.Options{
 		DataDir: opts.Config.DataDir, Only: opts.Only,
 		Tools:    o.tools,
-		Topology: o.currentTopology, ReadSettings: o.readSettings, ReadStatements: o.sampler.ReadStatements, SampleNow: o.sampler.SampleNow, SamplerLate: o.sampler.Late, Clock: opts.Clock, Samples: axis, Logs: o.logs,
+		Topology: o.currentTopology, Borrow: o.borrow, GiveBack: o.giveBack, ReadSettings: o.readSettings, ReadStatements: o.sampler.ReadStatements, SampleNow: o.sampler.SampleNow, SamplerLate: o.sampler.Late, Clock: opts.Clock, Samples: axis, Logs: o.logs,
 		Sink:   sink{o.markers, o.alerts, o.page},
 		Limits: o.limits, Logger: opts.Logger,
 	})
@@ -135,12 +138,14 @@ func New(opts Options) (*Observer, error) {
 		DataDir: o.dataDir, Runs: o.watcher.Snapshots,
 		Output: func() bool { return opts.Authenticated != nil && opts.Authenticated() },
 	}
-	o.registry = o.newRegistry(now)
+	o.gatherer = o.newGatherer(now)
+	o.registry = prometheus.NewRegistry()
+	o.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), versioncollector.NewCollector("benchwatch"))
 	return o, nil
 }
 
-// newRegistry returns what a scrape collects. now is the clock of a replay, nil otherwise.
-func (o *Observer) newRegistry(now func() time.Time) *prometheus.Registry {
+// newGatherer returns the series of runs and servers. now is the clock of a replay, nil otherwise.
+func (o *Observer) newGatherer(now func() time.Time) *metrics.Gatherer {
 	sources := metrics.Sources{
 		Runs: o.watcher.Snapshots, WaitingRuns: o.watcher.Waiting, Samples: o.sampler.Latest, MissedTicks: o.sampler.MissedTicks, SamplerLate: o.sampler.Late,
 		Deliveries: o.markers.Stats, Points: o.markers.Points, Now: now,
@@ -149,9 +154,7 @@ func (o *Observer) newRegistry(now func() time.Time) *prometheus.Registry {
 	if o.uploader != nil {
 		sources.Uploads, sources.Peers = o.uploader.Stats, o.peers.Stats
 	}
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), versioncollector.NewCollector("benchwatch"), metrics.NewCollector(sources))
-	return registry
+	return metrics.NewGatherer(sources)
 }
 
 // Run observes until ctx is done and all its goroutines have ended.
@@ -241,9 +244,8 @@ func (o *Observer) Reload(c *config.Config) error {
 		o.grafana = grafana
 		o.markers.Kick()
 	}
-	targets := c.EngineTargets(o.log)
-	o.config, o.topology = c, c.Topology(targets)
-	o.sampler.Update(targets)
+	o.config, o.targets = c, c.EngineTargets(o.log)
+	o.lend()
 	if o.uploader != nil {
 		o.uploader.Kick()
 	}

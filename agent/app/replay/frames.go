@@ -63,7 +63,7 @@ func (p *Player) play(h *record.History, all []*record.ServerRows, to *Source, p
 	}
 }
 
-// median is that of the distances between ticks; 0 if there are none.
+// median is the median distance between ticks; 0 without ticks.
 func median(ticks []float64) float64 {
 	var distances []float64
 	for i := 1; i < len(ticks); i++ {
@@ -182,6 +182,7 @@ func (s *target) sample(row int, tick float64, now time.Time) engine.Sample {
 			status.Set(c.metric, v, c.labels...)
 		}
 	}
+	status.NoData = s.Values(engine.ReplicationPosition.Name) == nil
 	if v := s.at(engine.ReplicationPosition, row); v.Known {
 		status.Position, status.Replicating = position(v.Value), true
 	}
@@ -205,7 +206,7 @@ func (s *target) at(m *measure.Metric, row int) series.Optional[float64] {
 	return series.Some(values[row])
 }
 
-// position is a recorded position, of which only the number is known.
+// position is a recorded position. Only its number is known.
 type position float64
 
 // Behind implements engine.Position.

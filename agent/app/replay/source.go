@@ -1,12 +1,17 @@
 package replay
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/base/clock"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
 // Source gives out recorded frames as an [engine.Sampler] does.
@@ -94,5 +99,98 @@ func (s *Source) ReadStatements(context.Context, map[string]*engine.StatementRea
 // SampleNow does nothing.
 func (s *Source) SampleNow() {}
 
-// Update does nothing: the targets are those of the record.
+// Update does nothing: the record has the targets.
 func (s *Source) Update([]engine.Target) {}
+
+// chunk is lines of an output that are written together.
+type chunk struct {
+	lines   []byte
+	elapsed float64 // on the tool's clock
+	last    bool    // what the tool printed at its end
+}
+
+// chunks splits an output after each line that completes an interval. Without a tool
+// that is known, all of it comes at the end.
+func chunks(output []byte, stream tool.Stream, t *tool.Tool, m *rundir.Meta) []chunk {
+	var all []chunk
+	begin := 0
+	cut := func(to int, elapsed float64, last bool) {
+		if to > begin {
+			all = append(all, chunk{output[begin:to], elapsed, last})
+			begin = to
+		}
+	}
+	if t != nil {
+		parser := t.NewParser(m.Description())
+		for at := 0; at < len(output); {
+			next := len(output)
+			if i := bytes.IndexByte(output[at:], '\n'); i >= 0 {
+				next = at + i + 1
+			}
+			parser.Parse(tool.Line{Stream: stream, Text: bytes.TrimRight(output[at:next], "\n")}, func(r *tool.Report) {
+				if r.Kind != tool.Interval || !r.ElapsedSeconds.Known {
+					return
+				}
+				if begin == 0 {
+					cut(at, 0, false) // the head
+				}
+				cut(next, r.ElapsedSeconds.Value, false)
+			})
+			at = next
+		}
+	}
+	cut(len(output), 0, true)
+	return all
+}
+
+// scaled is a clock that is stopped until start and then runs at a multiple of the
+// speed of another one.
+type scaled struct {
+	of      *clock.Clock
+	speed   float64
+	base    time.Duration // of's Boot when it was made
+	wall    time.Time     // its own Wall then
+	id      string
+	mu      sync.Mutex
+	started time.Duration // of's Boot at start; 0: not started
+}
+
+// newScaled returns a clock whose wall clock is ahead of another clock's.
+func newScaled(of *clock.Clock, speed float64, ahead time.Duration) *scaled {
+	s := &scaled{of: of, speed: speed, base: of.Boot(), wall: of.Wall().Add(ahead).UTC().Truncate(time.Millisecond)}
+	s.id = fmt.Sprintf("replay %s %d", of.ID, s.base)
+	return s
+}
+
+func (s *scaled) start() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.started = s.of.Boot()
+}
+
+// spent is how long the clock has run, by the other one.
+func (s *scaled) spent() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.started == 0 {
+		return 0
+	}
+	return s.of.Boot() - s.started
+}
+
+// passed is how long the clock has run, by itself.
+func (s *scaled) passed() time.Duration { return time.Duration(float64(s.spent()) * s.speed) }
+
+// until is how long it takes, by the other clock, until this one has run for d.
+func (s *scaled) until(d time.Duration) time.Duration {
+	return time.Duration(float64(d)/s.speed) - s.spent()
+}
+
+// Clock is the clock as others read it.
+func (s *scaled) Clock() *clock.Clock {
+	return &clock.Clock{
+		Wall: func() time.Time { return s.wall.Add(s.passed()) },
+		Boot: func() time.Duration { return s.base + s.passed() },
+		ID:   s.id,
+	}
+}

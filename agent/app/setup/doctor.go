@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,7 +23,6 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/app/config"
 	"github.com/benchwatch/benchwatch/agent/base/secret"
-	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 	"github.com/benchwatch/benchwatch/alerts"
@@ -60,8 +61,14 @@ var discard = slog.New(slog.DiscardHandler)
 // doctor collects checks.
 type doctor struct {
 	c     *config.Config
-	mu    sync.Mutex
-	found map[string][]Check
+	file  string           // of c; empty: none
+	agent rundir.AgentInfo // on its data directory
+	runs  bool             // there is such an agent
+	// servers are those that the agent samples; nil: it was not asked, since it has another
+	// configuration, or it did not answer.
+	servers map[string]server
+	mu      sync.Mutex
+	found   map[string][]Check
 }
 
 func (d *doctor) add(part string, level Level, name, text, hint string) {
@@ -70,13 +77,20 @@ func (d *doctor) add(part string, level Level, name, text, hint string) {
 	d.found[part] = append(d.found[part], Check{name, level, text, hint})
 }
 
-// Diagnose checks everything that belongs to a configuration, all parts concurrently.
-func Diagnose(ctx context.Context, c *config.Config) Diagnosis {
+// Diagnose checks everything that belongs to a configuration, all parts concurrently. file is where
+// the configuration was read; empty: nowhere.
+func Diagnose(ctx context.Context, c *config.Config, file string) Diagnosis {
 	d := &doctor{c: c, found: map[string][]Check{}}
+	if file != "" {
+		d.file, _ = filepath.Abs(file) // without a working directory it is no agent's
+	}
+	if d.agent, d.runs = rundir.Agent(c.DataDir); d.runs && d.agent.Config == d.file {
+		d.servers, _ = sampled(ctx, d.agent) // the check of the agent reports why it does not answer
+	}
 	parts := []struct {
 		name  string
 		check func(context.Context)
-	}{{"data", d.data}, {"files", d.files}, {"agent", d.agent}, {"targets", d.targets}, {"prometheus", d.prometheus}, {"grafana", d.grafana}}
+	}{{"data", d.data}, {"files", d.files}, {"agent", d.process}, {"targets", d.targets}, {"prometheus", d.prometheus}, {"grafana", d.grafana}}
 	var checking sync.WaitGroup
 	for _, p := range parts {
 		checking.Go(func() { p.check(ctx) })
@@ -113,15 +127,22 @@ func (d *doctor) data(context.Context) {
 
 func (d *doctor) files(context.Context) {
 	for _, err := range d.c.UnreadableFiles() {
+		if d.runs && d.agent.Foreign && errors.Is(err, fs.ErrPermission) {
+			continue // the agent reads it as another user
+		}
 		d.add("files", Failed, "configuration", secret.Error(err), "")
 	}
 }
 
-func (d *doctor) agent(ctx context.Context) {
-	info, ok := rundir.Agent(d.c.DataDir)
-	if !ok {
-		d.add("agent", Warning, "agent", "no agent runs on "+d.c.DataDir, "start benchwatch agent; benchwatch run also works without one")
+// process checks the agent.
+func (d *doctor) process(ctx context.Context) {
+	info := d.agent
+	if !d.runs {
+		d.add("agent", Warning, "agent", "no agent runs on "+d.c.DataDir, strings.TrimSuffix(start(d.file), " --config.file=")+"; benchwatch run also works without one")
 		return
+	}
+	if info.Config != d.file {
+		d.add("agent", Warning, "agent", "uses another configuration: "+cmp.Or(info.Config, "none"), "restart it with --config.file="+d.file+", or leave out --config.file here")
 	}
 	if info.URL == "" {
 		info.URL = "http://" + info.Address + "/"
@@ -160,22 +181,32 @@ func (d *doctor) targets(ctx context.Context) {
 		d.add("targets", Skipped, "targets", "the configuration has none", "add targets, or use benchwatch run --sample")
 		return
 	}
-	ready := d.c.EngineTargets(discard)
-	for _, t := range d.c.Targets {
-		if !slices.ContainsFunc(ready, func(r engine.Target) bool { return r.Name == t.Name }) {
-			d.add("targets", Failed, "target "+t.Name, "its password or certificate can't be read", "check password_file and tls")
-		}
+	const login = "check address, user and password; docs/databases.md has the privileges"
+	tested := map[string]Tested{}
+	for _, t := range TestTargets(ctx, d.c.EngineTargets(discard)) {
+		tested[t.Name] = t
 	}
-	for _, t := range TestTargets(ctx, ready) {
+	for i := range d.c.Targets {
+		t := &d.c.Targets[i]
 		name := "target " + t.Name
+		own, readable := tested[t.Name]
+		now, found := d.servers[t.Name]
 		switch {
-		case !t.Answers:
-			d.add("targets", Failed, name, fmt.Sprintf("%s: %s", t.Address, t.Error), "check address, user and password; docs/databases.md has the rights")
+		case now.Up:
+			d.add("targets", OK, name, strings.TrimRight(fmt.Sprintf("the agent samples %s: %s %s", t.Address, now.Version, now.Role), " "), "")
+		case found:
+			d.add("targets", Failed, name, fmt.Sprintf("the agent does not sample %s: %s", t.Address, secret.Text(now.State)), login)
+		case d.servers != nil:
+			d.add("targets", Failed, name, "the agent does not sample it: its log has the reason", "let the agent read password_file and the files of tls, then reload it")
+		case !readable:
+			d.add("targets", Failed, name, "its password or certificate can't be read", "check password_file and tls")
+		case !own.Answers:
+			d.add("targets", Failed, name, fmt.Sprintf("%s: %s", own.Address, own.Error), login)
 		default:
-			d.add("targets", OK, name, strings.TrimRight(fmt.Sprintf("%s answers: %s %s", t.Address, t.Version, t.Role), " "), "")
+			d.add("targets", OK, name, strings.TrimRight(fmt.Sprintf("%s answers: %s %s", own.Address, own.Version, own.Role), " "), "")
 		}
-		for _, missing := range t.Missing {
-			d.add("targets", Warning, name, "a right is missing: "+missing, "docs/databases.md has the statements")
+		for _, missing := range own.Missing {
+			d.add("targets", Warning, name, "not readable: "+missing, "docs/databases.md has the statements")
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -30,8 +31,11 @@ type Plan struct {
 	Grafana PlannedGrafana
 	// Prometheus is its URL; empty: none.
 	Prometheus string
-	// Replace an existing file.
+	// Replace an existing file or, with Keep, the sections of it that the plan has.
 	Replace bool
+	// Keep what an existing file has, with its comments: it is the configuration of an agent of this
+	// machine, which is reloaded and must be able to read the passwords.
+	Keep bool
 }
 
 // PlannedTarget is a server with its password or the file that contains it.
@@ -59,14 +63,19 @@ type Done struct {
 	Secrets []string `json:"secrets,omitempty"`
 	// Dashboards are Grafana's dashboards before the import.
 	Dashboards []Dashboard `json:"dashboards,omitempty"`
-	// Problems are failed steps, left to the user.
+	// Problems are failed steps, left to the user. Warnings are values that can't be read.
 	Problems []string `json:"problems,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
+	// Agent is the address of the agent that was reloaded; empty: none runs with this file.
+	Agent string `json:"agent,omitempty"`
+	// Start is the command that starts an agent with this file.
+	Start string `json:"start"`
 	// ScrapeConfig is the configuration for Prometheus.
 	ScrapeConfig string `json:"scrape_config"`
 }
 
-// ErrExists is returned by Write if the configuration exists.
-var ErrExists = errors.New("the file exists")
+// ErrExists is returned by Write if the configuration, or a section of it, exists.
+var ErrExists = errors.New("exists already")
 
 // Write writes the configuration and the files that it names, tests it, and imports the dashboards.
 // Problems contains the steps that failed; the error means that no configuration was written.
@@ -76,10 +85,16 @@ func (p *Plan) Write(ctx context.Context) (*Done, error) {
 			return nil, fmt.Errorf("%s: %w", secret.Text(address), err)
 		}
 	}
-	if _, err := os.Stat(p.File); err == nil && !p.Replace {
-		return nil, fmt.Errorf("write %s: %w", p.File, ErrExists)
+	before, err := os.ReadFile(p.File)
+	if err == nil && !p.Replace && !p.Keep {
+		return nil, fmt.Errorf("%s %w", p.File, ErrExists)
 	}
-	done := &Done{File: p.File, DataDir: p.DataDir, ScrapeConfig: ScrapeConfig}
+	if p.Keep {
+		if _, err := p.merge(string(before)); err != nil {
+			return nil, err
+		}
+	}
+	done := &Done{File: p.File, DataDir: p.DataDir, ScrapeConfig: scrapeConfig(), Start: start(p.File)}
 	if err := os.MkdirAll(filepath.Dir(p.File), 0o755); err != nil {
 		return nil, fmt.Errorf("write configuration: %w", err)
 	}
@@ -96,11 +111,11 @@ func (p *Plan) Write(ctx context.Context) (*Done, error) {
 	if err := p.grafana(ctx, done); err != nil {
 		return nil, err
 	}
-	text, err := p.yaml()
+	text, err := p.merge(string(before))
 	if err != nil {
 		return nil, err
 	}
-	if err := write(p.File, 0o644, text); err != nil {
+	if err := write(p.File, 0o644, []byte(text)); err != nil {
 		return nil, fmt.Errorf("write configuration: %w", err)
 	}
 	c, err := config.Load(p.File)
@@ -113,20 +128,27 @@ func (p *Plan) Write(ctx context.Context) (*Done, error) {
 			done.Problems = append(done.Problems, fmt.Sprintf("%s (%s) does not answer: %s", t.Name, t.Address, t.Error))
 		}
 		for _, missing := range t.Missing {
-			done.Problems = append(done.Problems, fmt.Sprintf("%s: a right is missing: %s", t.Name, missing))
+			done.Warnings = append(done.Warnings, fmt.Sprintf("%s: not readable: %s", t.Name, missing))
 		}
 	}
 	p.dashboards(ctx, c, done)
+	if p.Keep {
+		p.reload(ctx, done)
+	}
 	return done, nil
 }
 
-// secret writes a password or a token beside the configuration, readable only by its owner.
+// secret writes a password or a token beside the configuration, readable only by its owner and, with
+// Keep, by the agent.
 func (p *Plan) secret(done *Done, name, value string) error {
 	path := filepath.Join(filepath.Dir(p.File), name)
 	if err := write(path, 0o600, []byte(value+"\n")); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	done.Secrets = append(done.Secrets, path)
+	if p.Keep {
+		return p.share(path)
+	}
 	return nil
 }
 
@@ -169,8 +191,14 @@ func (p *Plan) dashboards(ctx context.Context, c *config.Config, done *Done) {
 	}
 }
 
-// yaml returns the text of the configuration.
-func (p *Plan) yaml() ([]byte, error) {
+// section is a key of the configuration with its value.
+type section struct {
+	key   string
+	value any
+}
+
+// sections returns what the plan writes.
+func (p *Plan) sections() []section {
 	type target struct {
 		Name         string `yaml:"name"`
 		Engine       string `yaml:"engine"`
@@ -183,27 +211,68 @@ func (p *Plan) yaml() ([]byte, error) {
 		URL       string `yaml:"url"`
 		TokenFile string `yaml:"token_file,omitempty"`
 	}
-	var file struct {
-		DataDir    string   `yaml:"data_dir,omitempty"`
-		Targets    []target `yaml:"targets,omitempty"`
-		Grafana    *address `yaml:"grafana,omitempty"`
-		Prometheus *address `yaml:"prometheus,omitempty"`
+	var all []section
+	if p.DataDir != "" && !p.Keep {
+		all = append(all, section{"data_dir", p.DataDir})
 	}
-	file.DataDir = p.DataDir
+	var targets []target
 	for _, t := range p.Targets {
-		file.Targets = append(file.Targets, target{t.Name, t.Engine, t.Address, t.Cluster, t.User, t.PasswordFile})
+		targets = append(targets, target{t.Name, t.Engine, t.Address, t.Cluster, t.User, t.PasswordFile})
+	}
+	if len(targets) > 0 {
+		all = append(all, section{"targets", targets})
 	}
 	if p.Grafana.URL != "" {
-		file.Grafana = &address{p.Grafana.URL, p.Grafana.TokenFile}
+		all = append(all, section{"grafana", address{p.Grafana.URL, p.Grafana.TokenFile}})
 	}
 	if p.Prometheus != "" {
-		file.Prometheus = &address{URL: p.Prometheus}
+		all = append(all, section{"prometheus", address{URL: p.Prometheus}})
 	}
-	text, err := yaml.Marshal(file)
-	if err != nil {
-		return nil, fmt.Errorf("write configuration: %w", err)
+	return all
+}
+
+// merge returns the text of the configuration. With Keep it is the text before, with each section
+// of the plan below its example in the comments, in its old place, or at the end.
+func (p *Plan) merge(before string) (string, error) {
+	if !p.Keep {
+		before = "# Written by benchwatch init. docs/configuration.md lists all keys.\n"
 	}
-	return append([]byte("# Written by benchwatch init. docs/configuration.md lists all keys.\n"), text...), nil
+	lines := strings.SplitAfter(strings.TrimRight(before, "\n")+"\n", "\n")
+	lines = lines[:len(lines)-1]
+	find := func(prefix string) int {
+		return slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, prefix) })
+	}
+	for _, s := range p.sections() {
+		var text strings.Builder
+		out := yaml.NewEncoder(&text)
+		out.SetIndent(2)
+		if err := out.Encode(map[string]any{s.key: s.value}); err != nil {
+			return "", fmt.Errorf("write configuration: %w", err)
+		}
+		at := find(s.key + ":")
+		end := at + 1
+		switch {
+		case at >= 0 && !p.Replace:
+			return "", fmt.Errorf("%s of %s %w", s.key, p.File, ErrExists)
+		case at >= 0:
+			for end < len(lines) && strings.ContainsAny(lines[end][:1], " \t-#\n") {
+				end++
+			}
+			for strings.ContainsAny(lines[end-1][:1], "#\n") { // these belong to the next section
+				end--
+			}
+		default:
+			if at = find("#" + s.key + ":"); at < 0 {
+				at = len(lines)
+			}
+			for at < len(lines) && strings.HasPrefix(lines[at], "#") {
+				at++
+			}
+			end = at
+		}
+		lines = slices.Replace(lines, at, end, text.String())
+	}
+	return strings.Join(lines, ""), nil
 }
 
 // write replaces a file.
@@ -240,14 +309,23 @@ func Writable(dir string) error {
 	return err
 }
 
-// ScrapeConfig is the text for a Prometheus, below scrape_configs.
-const ScrapeConfig = `scrape_configs:
+// scrapeConfig returns the text for a Prometheus, with the rules where the program is installed.
+func scrapeConfig() string {
+	rules := ""
+	if program, err := os.Executable(); err == nil {
+		share := filepath.Join(filepath.Dir(program), "..", "share", "benchwatch")
+		if _, err := os.Stat(filepath.Join(share, "prometheus", "rules")); err == nil {
+			rules = share + "/"
+		}
+	}
+	return `scrape_configs:
   - job_name: benchwatch
     scrape_interval: 1s
     scrape_timeout: 900ms
     static_configs:
       - targets: ["127.0.0.1:9838"]
 rule_files:
-  - prometheus/rules/*.yml
-  - alerts/*.rules.yml
+  - ` + rules + `prometheus/rules/*.yml
+  - ` + rules + `alerts/*.rules.yml
 `
+}

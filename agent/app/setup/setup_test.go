@@ -138,7 +138,7 @@ func TestWrite(t *testing.T) {
 	}
 
 	// The doctor finds the same problems; a second import writes nothing.
-	d := Diagnose(t.Context(), c)
+	d := Diagnose(t.Context(), c, "")
 	for _, want := range []string{"ok data directory", "warning agent: no agent runs", "failed target db1", "skipped prometheus", "ok grafana token", "ok dashboards: all"} {
 		if !strings.Contains(checks(d), want) {
 			t.Errorf("no %q in\n%s", want, checks(d))
@@ -159,7 +159,7 @@ func TestWrite(t *testing.T) {
 	g.boards["benchwatch-galera"].(map[string]any)["title"] = "changed"
 	delete(g.boards, "benchwatch-runs")
 	g.mu.Unlock()
-	if text := checks(Diagnose(t.Context(), c)); !strings.Contains(text, "warning dashboards: missing: Benchmark") {
+	if text := checks(Diagnose(t.Context(), c, "")); !strings.Contains(text, "warning dashboards: missing: Benchmark") {
 		t.Error(text)
 	}
 	all, err := client.ImportDashboards(t.Context(), "benchwatch")
@@ -185,7 +185,7 @@ func TestNoToken(t *testing.T) {
 	if err := os.WriteFile(c.Grafana.TokenFile, []byte("old"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if text := checks(Diagnose(t.Context(), c)); !strings.Contains(text, "failed grafana token") || !strings.Contains(text, "invalid API key") {
+	if text := checks(Diagnose(t.Context(), c, "")); !strings.Contains(text, "failed grafana token") || !strings.Contains(text, "invalid API key") {
 		t.Error(text)
 	}
 }
@@ -233,7 +233,7 @@ func TestPrometheus(t *testing.T) {
 			defer server.Close()
 			conf := config.Default()
 			conf.DataDir, conf.Prometheus.URL = t.TempDir(), server.URL
-			text := checks(Diagnose(context.Background(), conf))
+			text := checks(Diagnose(context.Background(), conf, ""))
 			for _, want := range c.want {
 				if !strings.Contains(text, want) {
 					t.Errorf("no %q in\n%s", want, text)

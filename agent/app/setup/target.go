@@ -57,7 +57,9 @@ type Tested struct {
 	Error   string `json:"error,omitempty"`
 	Version string `json:"version,omitempty"`
 	Role    string `json:"role,omitempty"`
-	// Missing lists what could not be read, mostly because of a missing right.
+	// Sampled: the running agent samples it.
+	Sampled bool `json:"sampled,omitempty"`
+	// Missing lists what could not be read, mostly because of a missing privilege.
 	Missing []string `json:"missing,omitempty"`
 }
 

@@ -51,7 +51,10 @@ func Parts(values []float64, least float64) []Part {
 	}
 	width := (len(values) + maxPoints - 1) / maxPoints
 	points := groupMeans(values, max(1, width))
-	s := search{points: points, random: rand.New(rand.NewPCG(1, 2))}
+	s := search{points: points, lag: 1, random: rand.New(rand.NewPCG(1, 2))}
+	if width > 1 { // the mean of a group follows from the previous one more than from the one before that
+		s.lag = 2
+	}
 	s.divide(0, len(points))
 	cuts := []int{0}
 	slices.Sort(s.cuts)
@@ -90,6 +93,7 @@ func groupMeans(values []float64, width int) []float64 {
 
 type search struct {
 	points []float64
+	lag    int // from which the dependence is estimated
 	random *rand.Rand
 	cuts   []int
 }
@@ -117,7 +121,7 @@ func (s *search) divide(begin, end int) {
 	}
 }
 
-// odd returns the stretch [from, to) whose mean differs most from that of the rest,
+// odd returns the stretch [from, to) whose mean differs most from the mean of the rest,
 // and the sum of squares that the difference explains. No piece is shorter than
 // minPart.
 func odd(points []float64) (from, to int, most float64) {
@@ -152,7 +156,7 @@ func (s *search) significant(points []float64, from, to int) bool {
 	if from == to {
 		return false
 	}
-	r := dependence(points, from, to)
+	r := dependence(points, s.lag, from, to)
 	var innovations []float64
 	var sides [2][]float64
 	for i := 1; i < len(points); i++ {
@@ -199,17 +203,17 @@ func deviation(values []float64) float64 {
 
 // dependence estimates by how much a value follows from its predecessor, from 0 to
 // 0.95: in an autoregressive series of order 1 with the coefficient r, the squares of
-// differences between values two apart are on average 1+r times those between
-// neighbours. Differences across the edges of [from, to), which may be a change, are
-// left out. To the estimate its standard error is added: one that is too small takes
-// waves for changes.
-func dependence(values []float64, from, to int) float64 {
-	one, two := squares(values, 1, from, to), squares(values, 2, from, to)
+// differences between values twice lag apart are on average 1+r^lag times those between
+// values lag apart. Differences across the edges of [from, to), which may be a change, are
+// left out. To the estimate its error is added: one that is too small takes waves for
+// changes.
+func dependence(values []float64, lag, from, to int) float64 {
+	one, two := squares(values, lag, from, to), squares(values, 2*lag, from, to)
 	if one == 0 {
 		return 0
 	}
-	r := min(max(two/one-1, 0), 1)
-	return min(r+math.Sqrt((1-r*r)/float64(len(values))), 0.95)
+	r := math.Pow(min(max(two/one-1, 0), 1), 1/float64(lag))
+	return min(r+float64(lag)*math.Sqrt((1-r*r)/float64(len(values))), 0.95)
 }
 
 // squares returns the mean square of the differences between values that are lag

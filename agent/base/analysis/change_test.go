@@ -79,6 +79,7 @@ func TestChangesAreFound(t *testing.T) {
 		{"a dip in the middle", steps(60, func(i int) float64 { return []float64{1000, 400}[btoi(i >= 25 && i < 32)] }, 40, 0.2), []int{0, 25, 32}, 0},
 		{"no noise at all", steps(40, func(i int) float64 { return []float64{10, 20}[btoi(i >= 20)] }, 0, 0), []int{0, 20}, 0},
 		{"an hour", steps(3600, func(i int) float64 { return []float64{1000, 800}[btoi(i >= 1234)] }, 100, 0.3), []int{0, 1234}, 3},
+		{"a drop of waves", steps(600, func(i int) float64 { return []float64{1000, 800}[btoi(i >= 300)] }, 40, 0.8), []int{0, 300}, 9},
 		{"less than the least change", steps(600, func(i int) float64 { return []float64{1000, 970}[btoi(i >= 300)] }, 10, 0), []int{0}, 0},
 		{"constant", slices.Repeat([]float64{7}, 60), []int{0}, 0},
 		{"zeros, then values", steps(60, func(i int) float64 { return []float64{0, 500}[btoi(i >= 30)] }, 0, 0), []int{0, 30}, 0},

@@ -146,7 +146,7 @@ func candidate(values []float64) (at int, most float64) {
 }
 
 // student returns the p value of Student's test of two levels. As in Otava the deviations
-// are those of the values, not estimates.
+// are the values' own, not estimates.
 func student(a, b []float64) float64 {
 	n, m := float64(len(a)), float64(len(b))
 	if n+m <= 2 {
@@ -208,7 +208,7 @@ func mergeWeak(values []float64, changes []int) []int {
 }
 
 // isNoise reports whether shuffled values have steps as pronounced as these have. It is a
-// permutation test of all places and many lengths at once, so that of series without any
+// permutation test of all places and many lengths at once, so that among series without any
 // change no more than the share noisy seems to have one.
 func isNoise(values []float64) bool {
 	random := rand.New(rand.NewPCG(1, uint64(len(values))))

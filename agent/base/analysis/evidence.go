@@ -17,7 +17,7 @@ type Evidence struct {
 	Tool string
 	// Seconds is how long the run took.
 	Seconds float64
-	// Threads is how many clients the tool had, each of which waits for an answer before it
+	// Threads is how many clients the tool had. Each waits for an answer before it
 	// asks again unless Rate is known: the transactions per second that the tool was to make.
 	// Queue is how many of them waited for a thread of the tool at its end.
 	Threads, Rate, Queue float64
@@ -226,7 +226,11 @@ type ServerEvidence struct {
 	// often the server asked for that, which only Galera reports.
 	FlowControl     Level
 	FlowControlSent float64
-	LagSeconds      float64 // the highest
+	// Appliers are its applier threads, UsefulAppliers is up to how many help.
+	Appliers, UsefulAppliers float64
+	LagSeconds               float64 // the highest
+	// CPU is that of the server's machine as the database reports it, unknown for most databases.
+	CPU             Level
 	ConnectionLimit float64 // unknown if it was not read during the run
 	Refused         float64 // connections
 	PoolReads       float64 // pages read from disk per second
@@ -249,7 +253,7 @@ func (e *Evidence) enough() *Evidence {
 	}
 	for i := range out.Servers {
 		if s := &out.Servers[i]; s.Samples < LeastSamples {
-			s.Sessions, s.Stopped, s.PoolReads, s.FlowControl = nil, nil, unknown, Level{unknown, unknown}
+			s.Sessions, s.Stopped, s.PoolReads, s.FlowControl, s.CPU = nil, nil, unknown, Level{unknown, unknown}, Level{unknown, unknown}
 		}
 	}
 	if e.RoundTrips < LeastSamples {

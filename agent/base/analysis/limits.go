@@ -204,6 +204,12 @@ var (
 				"%s read %s pages/s from disk, %s of those that were asked for%s: %s", s.Name, Number(s.PoolReads), Percent(s.PoolMisses), read, time)
 		}},
 	}
+	instances = []rule[serverShares]{
+		{LimitServerCPU, func(s *serverShares) LimitFinding {
+			return finding(s.ran, "repeat on an instance with more or faster cores, or with cheaper statements",
+				"clients ran statements on %s for %s of their time while nearly all of its cores were busy. They were %s busy on average, as the database reports it", s.Name, Percent(s.ran), Percent(s.CPU.Mean))
+		}},
+	}
 	sessionRules = []rule[shares]{
 		{LimitState, func(s *shares) LimitFinding {
 			names, _ := s.where(other)
@@ -282,6 +288,7 @@ func FindLimits(e *Evidence) Verdict {
 	apply(f, pools, f.servers...)
 	f.addWaits()
 	apply(f, sessionRules, f.shares)
+	apply(f, instances, f.servers...)
 	apply(f, machineRules, f.machines...)
 	apply(f, links, f.machines...)
 	apply(f, roundTrips, f.shares)
@@ -430,6 +437,11 @@ func (s *shares) flowControl() LimitFinding {
 	if s.asked != nil {
 		out.Evidence += fmt.Sprintf(", and %s asked for it %s", s.asked.Name, times(s.asked.FlowControlSent))
 		out.Test = "raise wsrep_slave_threads and gcs.fc_limit of " + s.asked.Name + ", or run without that node"
+		if useful := math.Round(s.asked.UsefulAppliers); useful > s.asked.Appliers {
+			out.Test += fmt.Sprintf("; more appliers than its %s help up to %s (wsrep_cert_deps_distance)", Number(s.asked.Appliers), Number(useful))
+		} else if useful <= s.asked.Appliers {
+			out.Test = fmt.Sprintf("raise gcs.fc_limit of %s, or run without that node; more appliers than its %s do not help, as wsrep_cert_deps_distance is %s", s.asked.Name, Number(s.asked.Appliers), Number(useful))
+		}
 	}
 	return out
 }
@@ -595,6 +607,11 @@ func (f *finder) unexplained() {
 			parts = append(parts, fmt.Sprintf("the cores of %s are suspected: they were %s busy, but there are no statistics of who waited for them", m.Name, Percent(m.CPU.Mean)))
 		}
 	}
+	for _, s := range f.servers {
+		if s.CPU.High >= busy && s.Sessions == nil {
+			parts = append(parts, fmt.Sprintf("the cores of %s are suspected: they were %s busy, but what its sessions did is not known", s.Name, Percent(s.CPU.Mean)))
+		}
+	}
 	f.v.Unexplained = &Unexplained{Share: math.Round(min(1, left)*1000) / 1000, Evidence: strings.Join(parts, "; ")}
 }
 
@@ -689,7 +706,7 @@ func (f *finder) missing() {
 	var machines, sessions []string
 	for i := range f.e.Servers {
 		s := &f.e.Servers[i]
-		if !slices.Contains(hosted, s.Name) {
+		if !slices.Contains(hosted, s.Name) && !series.IsKnown(s.CPU.Mean) {
 			machines = append(machines, s.Name)
 		}
 		switch {

@@ -19,7 +19,7 @@ func machine(name string, generator, server bool, targets ...string) MachineEvid
 // server returns one of which everything is known.
 func server(name string, sessions map[string]float64) ServerEvidence {
 	return ServerEvidence{
-		Name: name, Samples: 120, Sessions: sessions, FlowControl: Level{nan, nan}, FlowControlSent: nan, LagSeconds: nan,
+		Name: name, Samples: 120, Sessions: sessions, FlowControl: Level{nan, nan}, CPU: Level{nan, nan}, Appliers: nan, UsefulAppliers: nan, FlowControlSent: nan, LagSeconds: nan,
 		ConnectionLimit: 200, Refused: 0, PoolReads: 10, PoolMisses: 0.0001,
 	}
 }
@@ -63,6 +63,11 @@ func TestFindLimits(t *testing.T) {
 			e.Servers[0] = server("n1", map[string]float64{"running": 28})
 			e.Machines[1].CPU, e.Machines[1].Waiting = Level{0.97, 0.95}, 19
 		}, LimitServerCPU, "clients waited for a core of db1 for 59 % of their time, and had one for another 23 % while nearly all were busy. Its 8 cores were 97 % busy"},
+		"server CPU, which only the database reports": {func(e *Evidence) {
+			e.Machines = e.Machines[:1]
+			e.Servers[0] = server("n1", map[string]float64{"running": 28})
+			e.Servers[0].CPU = Level{0.97, 0.95}
+		}, LimitServerCPU, "clients ran statements on n1 for 83 % of their time while nearly all of its cores were busy. They were 97 % busy on average, as the database reports it"},
 		"generator CPU": {func(e *Evidence) {
 			e.Machines[0].CPU, e.Machines[0].Tool = Level{0.98, 1}, ThreadsEvidence{7.8, 9, 0, nan}
 		}, LimitGeneratorCPU, "8 cores were 98 % busy"},

@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -114,14 +115,7 @@ func upperDependence(values []float64) float64 {
 // error, from 0 to 1. A trend is no dependence.
 func dependenceBeyondTrend(values []float64, errors float64) float64 {
 	n := float64(len(values))
-	m, slope, squares := mean(values), 0.0, 0.0
-	for i, v := range values {
-		t := float64(i) - (n-1)/2
-		slope += t * (v - m)
-		squares += t * t
-	}
-	slope /= squares
-	residual := func(i int) float64 { return values[i] - m - slope*(float64(i)-(n-1)/2) }
+	residual := beyondTrend(values)
 	variance, neighbours := 0.0, 0.0
 	for i := range values {
 		variance += residual(i) * residual(i)
@@ -135,6 +129,28 @@ func dependenceBeyondTrend(values []float64, errors float64) float64 {
 	r := neighbours / variance
 	r = min(max(r+(2+4*r)/n, 0), 1)
 	return min(r+errors*math.Sqrt((1-r*r)/n), 1)
+}
+
+// beyondTrend returns what a straight line leaves of each value.
+func beyondTrend(values []float64) func(i int) float64 {
+	n := float64(len(values))
+	m, slope, squares := mean(values), 0.0, 0.0
+	for i, v := range values {
+		t := float64(i) - (n-1)/2
+		slope += t * (v - m)
+		squares += t * t
+	}
+	slope /= squares
+	return func(i int) float64 { return values[i] - m - slope*(float64(i)-(n-1)/2) }
+}
+
+// aroundLine returns the sum of the squared deviations from a straight line.
+func aroundLine(values []float64) float64 {
+	residual, sum := beyondTrend(values), 0.0
+	for i := range values {
+		sum += residual(i) * residual(i)
+	}
+	return sum
 }
 
 // Sides are the probabilities of a difference at least as large in each direction if there were
@@ -221,7 +237,7 @@ const (
 	fewestApart, farApart = 8, 3
 )
 
-// Apart reports whether the level of one series is below that of the other over their whole
+// Apart reports whether the level of one series is below the level of the other over their whole
 // length, however much the values depend on each other: the means of its eighths are all below
 // the other's, by at least half of how much they vary, or the middle half of its values is below a
 // third of the other's. isLower is set if after is below.
@@ -239,8 +255,8 @@ func Apart(before, after []float64) (isLower, ok bool) {
 	if n < eighths*fewestInEighth {
 		return false, false
 	}
-	lowBefore, highBefore = levels(before)
-	lowAfter, highAfter = levels(after)
+	lowBefore, highBefore = levels(before, eighths)
+	lowAfter, highAfter = levels(after, eighths)
 	gap := gapOfFew * max(highBefore-lowBefore, highAfter-lowAfter)
 	if n >= manyValues {
 		gap *= gapOfMany
@@ -255,11 +271,11 @@ func quartiles(values []float64) (low, high float64) {
 	return sorted[len(sorted)/4], sorted[len(sorted)-1-len(sorted)/4]
 }
 
-// levels returns the least and the greatest mean of the eighths.
-func levels(values []float64) (low, high float64) {
+// levels returns the least and the greatest mean of n pieces.
+func levels(values []float64, n int) (low, high float64) {
 	low, high = math.Inf(1), math.Inf(-1)
-	for i := range eighths {
-		m := mean(values[i*len(values)/eighths : (i+1)*len(values)/eighths])
+	for i := range n {
+		m := mean(values[i*len(values)/n : (i+1)*len(values)/n])
 		low, high = min(low, m), max(high, m)
 	}
 	return low, high
@@ -307,43 +323,95 @@ func CompareRanks(before, after []float64) Sides {
 	return Sides{side(stats.LocationLess), side(stats.LocationGreater)}
 }
 
-// Slow sums up the values below a bound, such as the seconds in which a run stands still.
+// Slow sums up the slow values of a run, such as the seconds in which it stands still.
 type Slow struct {
 	Count int // of values
 	Times int // stretches of consecutive ones
-	// Longest is the length of the longest stretch in values.
-	Longest int
+	// Longest is the length of the longest stretch in values, which begins at value From.
+	Longest, From int
 	// Lost is how much of the typical sum of all values these are below it, as a share.
 	Lost float64
 	// Level is their mean as a share of the typical value.
 	Level float64
 }
 
-// SlowValues sums up the values that are below bound; typical is greater than it.
-func SlowValues(values []float64, bound, typical float64) Slow {
+// SumSlow sums up the slow values, which are below the typical one.
+func SumSlow(values []float64, isSlow []bool, typical float64) Slow {
 	s, length := Slow{}, 0
-	end := func() {
-		if length > 0 {
-			s.Times++
-			s.Longest = max(s.Longest, length)
-		}
-		length = 0
-	}
-	for _, v := range values {
-		if v >= bound {
-			end()
+	for i, v := range values {
+		if !isSlow[i] {
+			length = 0
 			continue
 		}
-		length++
+		if length++; length == 1 {
+			s.Times++
+		}
+		if length > s.Longest {
+			s.Longest, s.From = length, i+1-length
+		}
 		s.Count++
 		s.Lost += (typical - v) / typical / float64(len(values))
 		s.Level += v / typical
 	}
-	end()
 	if s.Count > 0 {
 		s.Level /= float64(s.Count)
 	}
 	return s
+}
+
+// Below marks the values below a bound.
+func Below(values []float64, bound float64) []bool {
+	isSlow := make([]bool, len(values))
+	for i, v := range values {
+		isSlow[i] = v < bound
+	}
+	return isSlow
+}
+
+const (
+	// leastSlower is by how much the level of a slow phase is lower, as a share.
+	leastSlower = 0.05
+	// leastFast and leastSlowPart are the shares of the values that must be outside and in slow phases.
+	leastFast, leastSlowPart = 0.25, 0.125
+	// phaseGap is the distance between slow phases and the rest, in terms of how much the levels of
+	// their eighths vary: slow waves have no such distance.
+	phaseGap = 1
+)
+
+// SlowPhases marks the values of slow phases: stretches at a level that is lower than the rest by more
+// than slow waves are, over their whole length, and that no straight line explains better. It returns
+// false without any.
+func SlowPhases(values []float64) (isSlow []bool, ok bool) {
+	if len(values) < 2*eighths*fewestInEighth {
+		return nil, false
+	}
+	if low, high := levels(values, 2*eighths); low > high*(1-leastSlower) {
+		return nil, false // the search for parts takes longer
+	}
+	parts := Parts(values, leastSlower)
+	top := slices.MaxFunc(parts, func(a, b Part) int { return cmp.Compare(a.Mean, b.Mean) }).Mean
+	var fast, slow []float64
+	isSlow = make([]bool, len(values))
+	for _, p := range parts {
+		if p.Mean >= top*(1-leastSlower) {
+			fast = append(fast, values[p.Begin:p.End]...)
+			continue
+		}
+		slow = append(slow, values[p.Begin:p.End]...)
+		for i := p.Begin; i < p.End; i++ {
+			isSlow[i] = true
+		}
+	}
+	n := float64(len(values))
+	if float64(len(fast)) < leastFast*n || float64(len(slow)) < leastSlowPart*n || min(len(fast), len(slow)) < eighths*fewestInEighth {
+		return nil, false
+	}
+	lowFast, highFast := levels(fast, eighths)
+	lowSlow, highSlow := levels(slow, eighths)
+	if lowFast-highSlow < phaseGap*max(highFast-lowFast, highSlow-lowSlow) || deviation(fast)+deviation(slow) > aroundLine(values) {
+		return nil, false
+	}
+	return isSlow, true
 }
 
 const (

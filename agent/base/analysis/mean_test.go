@@ -147,14 +147,55 @@ func TestCompareRanks(t *testing.T) {
 
 func TestSlowValues(t *testing.T) {
 	values := []float64{0, 0, 100, 100, 50, 100, 100, 100, 100, 0}
-	got := SlowValues(values, 75, 100)
-	if got.Count != 4 || got.Times != 3 || got.Longest != 2 || math.Abs(got.Lost-0.35) > 1e-9 || math.Abs(got.Level-0.125) > 1e-9 {
+	got := SumSlow(values, Below(values, 75), 100)
+	if got.Count != 4 || got.Times != 3 || got.Longest != 2 || got.From != 0 || math.Abs(got.Lost-0.35) > 1e-9 || math.Abs(got.Level-0.125) > 1e-9 {
 		t.Errorf("%+v", got)
 	}
 	steady, noisy := []float64{100, 101, 99, 100}, []float64{100, 180, 20, 60, 140, 100, 130, 70}
 	if a, b := SlowBound(steady), SlowBound(steady, noisy); a != 0.75 || b != 0.1 {
 		t.Errorf("%v and %v", a, b)
 	}
+}
+
+// A slow phase is found where it is; waves, a trend and a stall are none.
+func TestSlowPhases(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	run := func(n int, p simulation.Process, cv float64, level func(i int) float64) []float64 {
+		values := p.Values(random, n)
+		for i, v := range values {
+			values[i] = 1000 * (1 + cv*v) * level(i)
+		}
+		return values
+	}
+	phase := func(i int) float64 { return []float64{1, 0.75}[btoi(i >= 200 && i < 350)] }
+	isSlow, ok := SlowPhases(run(600, simulation.Process{Dependence: 0.8}, 0.04, phase))
+	if !ok {
+		t.Fatal("no phase is found")
+	}
+	if s := SumSlow(make([]float64, 600), isSlow, 1); s.Times != 1 || max(s.From-200, 200-s.From, s.Longest-150, 150-s.Longest) > 12 {
+		t.Errorf("%+v", s)
+	}
+	for name, level := range map[string]func(i int) float64{
+		"a trend": func(i int) float64 { return 1 - 0.2*float64(i)/600 },
+		"a stall": func(i int) float64 { return []float64{1, 0}[btoi(i >= 200 && i < 230)] },
+	} {
+		if _, ok := SlowPhases(run(600, simulation.Process{Dependence: 0.3}, 0.04, level)); ok {
+			t.Errorf("%s is taken for a slow phase", name)
+		}
+	}
+	repeat, found, all := simulation.Repeats(t, 3), 0, 0
+	for _, n := range []int{60, 120, 300, 600, 900} {
+		for _, p := range []simulation.Process{{Dependence: 0.5}, {Dependence: 0.8}, {Dependence: 0.95}, {Dependence: 0.8, Noise: 1}, {Dependence: 0.95, Noise: 1}} {
+			for range repeat {
+				all++
+				if _, ok := SlowPhases(run(n, p, 0.1, func(int) float64 { return 1 })); ok {
+					found++
+				}
+			}
+		}
+	}
+	t.Logf("%d of %d series without a phase have one", found, all)
+	simulation.CheckShare(t, "waves taken for phases", found, all, 0.002, 3)
 }
 
 // Series of the same process, however dependent, are apart in one of a thousand pairs at most; other

@@ -35,6 +35,7 @@ type shares struct {
 type serverShares struct {
 	*ServerEvidence
 	checkpoint, purge, pool float64
+	ran                     float64 // while nearly all cores of its machine were busy, as only the database reports
 	estimated               bool    // pool, since neither waits for pages nor disks were observed
 	read                    float64 // seconds of a read of the disk, unknown if no disk was observed
 }
@@ -119,6 +120,9 @@ func newShares(e *Evidence) *shares {
 	s.takePool()
 	s.takeWaits()
 	s.takeFlowControl()
+	for _, server := range s.servers {
+		s.takeReportedCPU(server)
+	}
 	for _, m := range s.machines {
 		if m.Generator || m.Server {
 			s.takeCores(m)
@@ -325,6 +329,20 @@ func (s *shares) takeFlowControl() {
 		s.heldBack = max(s.heldBack, s.paused.FlowControl.Mean)
 	}
 	s.find(s.heldBack)
+}
+
+// takeReportedCPU takes the time of sessions that run while nearly all cores of the server's machine are
+// busy, where no other source has the machine.
+func (s *shares) takeReportedCPU(server *serverShares) {
+	hosted := slices.ContainsFunc(s.machines, func(m *machineShares) bool {
+		return slices.Contains(m.Servers, server.Name) && series.IsKnown(m.CPU.Mean)
+	})
+	if hosted || !(server.CPU.High >= busy) || !(s.e.Threads > 0) {
+		return
+	}
+	server.ran = min(s.running, server.CPU.High*orZero(server.Sessions["running"])/s.e.Threads)
+	s.running -= server.ran
+	s.find(server.ran)
 }
 
 // takeCores divides the time in which threads of clients, or threads that served them, waited for a

@@ -103,6 +103,10 @@ func openFile(path string, flag int) (*os.File, error) {
 	return f, nil
 }
 
+// TooManyOpen reports whether a file was not opened only because this process or the machine has too
+// many files open.
+func TooManyOpen(err error) bool { return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) }
+
 // ErrUTF16 is returned for text that no tool's parser reads.
 var ErrUTF16 = errors.New("the text is UTF-16\nhint: convert it: iconv -f UTF-16 -t UTF-8")
 
@@ -262,7 +266,7 @@ func (r *Reader) Next(ctx context.Context) (Line, error) {
 }
 
 // Poll returns the next line that is already in the file. The error is ErrQuiet if there is none;
-// other errors are those of Next.
+// other errors are as for Next.
 func (r *Reader) Poll(ctx context.Context) (Line, error) {
 	for {
 		if line, ok := r.lines.next(); ok {

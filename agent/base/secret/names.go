@@ -1,6 +1,9 @@
 package secret
 
-import "strings"
+import (
+	"net/url"
+	"strings"
+)
 
 // Name reports whether an option, property, variable or field with this name contains a secret:
 // --mysql-password, db.passwd, PGPASSWORD, apiKey. The name of a file that contains a secret is not
@@ -81,4 +84,41 @@ func (t *triggers) in(s string) bool {
 		}
 	}
 	return false
+}
+
+// Values returns the secrets that Text blanks in s, both as written and without URL escapes.
+func Values(s string) []string {
+	blanked := Text(s)
+	if blanked == s {
+		return nil
+	}
+	var all []string
+	parts := strings.Split(blanked, Blank)
+	rest, found := strings.CutPrefix(s, parts[0])
+	for i, part := range parts[1:] {
+		if !found {
+			break // Text changed more than the secret
+		}
+		end := strings.Index(rest, part)
+		if i == len(parts)-2 {
+			end = len(rest) - len(part)
+			found = strings.HasSuffix(rest, part)
+		}
+		if end < 0 || !found {
+			break
+		}
+		if v := rest[:end]; strings.Trim(v, "*") != "" {
+			all = append(all, unescaped(v)...)
+		}
+		rest = rest[end+len(part):]
+	}
+	return all
+}
+
+// unescaped returns v as written and without URL escapes.
+func unescaped(v string) []string {
+	if plain, err := url.PathUnescape(v); err == nil && plain != v {
+		return []string{v, plain}
+	}
+	return []string{v}
 }

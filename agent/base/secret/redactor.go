@@ -2,6 +2,7 @@ package secret
 
 import (
 	"encoding/json"
+	"io"
 	"net/url"
 	"slices"
 	"strings"
@@ -105,4 +106,16 @@ func wholeToken(s string, start, end int) bool {
 	// The value of a short option: -pbench.
 	return s[start-1] == 'p' && start > 1 && s[start-2] == '-' &&
 		(start == 2 || strings.IndexByte(" \t\n\"'", s[start-3]) >= 0)
+}
+
+// Writer blanks secrets in everything written to W. Each call of Write is read by itself, so it has
+// to contain a whole line or message.
+type Writer struct{ W io.Writer }
+
+// Write implements io.Writer.
+func (w Writer) Write(p []byte) (int, error) {
+	if _, err := io.WriteString(w.W, Text(string(p))); err != nil {
+		return 0, err
+	}
+	return len(p), nil
 }

@@ -228,7 +228,7 @@ var shapes = []shape{
 		regexp.MustCompile(`(\bauth\(\s*(?:"[^"\n]*"|'[^'\n]*')\s*,\s*)("[^"\n]*"?|'[^'\n]*'?)`),
 		"${1}'" + Blank + "'",
 	},
-	// Command lines in one string. In those of MySQL programs flags can precede p.
+	// Command lines in one string. MySQL programs accept flags before p.
 	optionShape(`(?:mysql|mariadb)`, `-[aABbCGHIjLNnorsTtvVwXz]*p`, "mysql", "mariadb"),
 	optionShape(`(?:tpcc_start|tpcc_load|go-tpc|tiup|mongo|cqlsh|sshpass|mydumper|myloader|docker login|podman login)`, `-p`+separate,
 		"tpc", "tiup", "mongo", "cqlsh", "sshpass", "mydumper", "myloader", "docker", "podman"),

@@ -37,6 +37,7 @@ func TestText(t *testing.T) {
 		{"DSN", "root:p@tcp(127.0.0.1:4000)/test?x=1", "root:***@tcp(127.0.0.1:4000)/test?x=1"},
 		{"DSN, special characters", "root:p@(s:s)!@tcp(127.0.0.1:4000)/test", "root:***@tcp(127.0.0.1:4000)/test"},
 		{"DSN, socket", "dial root:p@unix(/tmp/my.sock)/", "dial root:***@unix(/tmp/my.sock)/"},
+		{"cut before the host", "FATAL: root:pw@, (root:pw@) [root:pw@]:3306 mysql://root:pw", "FATAL: root:***@, (root:***@) [root:***@]:3306 mysql://root:***"},
 		{"user, password and host", "connect root:pw@127.0.0.1:3306", "connect root:***@127.0.0.1:3306"},
 
 		// Options.
@@ -135,7 +136,7 @@ func TestTextKeepsMessages(t *testing.T) {
 		"[ 10s ] thds: 16 tps: 21532.38 qps: 21532.38", "user: bench login: 12:30:00", "connect to db1:3306 failed: Connection refused",
 		"FATAL: unable to connect to MySQL server on host 'db1', port 3306, aborting...", "option --threads: unknown", "image example.org/x@sha256:0a1b",
 		"Primary key of sbtest1 is 5", "Duplicate entry 'a1b2c3' for key 'PRIMARY'", "running as user mysql:mysql", "docker exec -u 1000:1000 x",
-		"2026-11-22T10:00:00Z user 3 connected", "100%3 done", "keyspace users: 3", "secret sauce",
+		"2026-11-22T10:00:00Z user 3 connected", "at 12:30 @ db1", "Access denied for user: root@, closing", "100%3 done", "keyspace users: 3", "secret sauce",
 	} {
 		if got := Text(s); got != s {
 			t.Errorf("%q became %q", s, got)

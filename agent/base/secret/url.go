@@ -106,15 +106,15 @@ func logins(s string) string {
 }
 
 // login finds the password of user:password@host in a text without blanks: it extends from the
-// first colon to the last @ before a host. It skips URLs (see userinfo) and messages of MySQL
-// servers that name 'user'@'host'.
+// first colon to the last @ before a host, or at the end, where a message may be cut. It skips URLs
+// (see userinfo) and messages of MySQL servers that name 'user'@'host'.
 func login(s string) (from, to int, ok bool) {
 	to = len(s)
 	for {
 		if to = strings.LastIndexByte(s[:to], '@'); to < 0 {
 			return 0, 0, false
 		}
-		if to+1 < len(s) && (isWord(s[to+1]) || s[to+1] == '[' || s[to+1] == '/' || s[to+1] >= 0x80) {
+		if to+1 == len(s) || isWord(s[to+1]) || strings.IndexByte("[/],;.)", s[to+1]) >= 0 || s[to+1] >= 0x80 {
 			break
 		}
 	}

@@ -65,7 +65,7 @@ func (t *Thinned[K]) Settle() {
 	t.settled = len(t.Elapsed)
 }
 
-// mergeLast merges the last four rows if they have equal weights, lower than those of a thinned
+// mergeLast merges the last four rows if they have equal weights, lower than the weights of a thinned
 // table.
 func (t *Thinned[K]) mergeLast() bool {
 	n := len(t.Elapsed)

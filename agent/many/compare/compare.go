@@ -13,6 +13,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/base/analysis"
 	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/measure"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/review"
@@ -25,11 +26,15 @@ type Group struct {
 	// Facts are the facts in Name; none if it is another name.
 	Facts []rundir.Fact
 	Runs  []review.Row
+
+	isRenamed bool // by NameByDifference
 }
 
 // Comparison compares groups, combination by combination, with the first group as the baseline.
 type Comparison struct {
 	Groups []string `json:"groups"`
+	// Runs are the ids of the runs if each group has one and is named by what distinguishes it.
+	Runs []string `json:"runs,omitempty"`
 	// Varied are the names of the facts that vary within the groups. The table has a line for each
 	// combination of their values.
 	Varied []string `json:"varied,omitempty"`
@@ -86,6 +91,7 @@ type Line struct {
 	intervals []review.IntervalValues
 	// isThroughput: the intervals add up to the value of the run.
 	isThroughput bool
+	of           *measure.Measure // of servers or machines, nil: of the tool
 	// place is the sentence of the summary with the measure, for changes of at least least.
 	place      place
 	least      float64
@@ -116,7 +122,7 @@ type Sample struct {
 }
 
 // Bookkeeping are labels that only number runs and do not affect them.
-var Bookkeeping = []string{"sweep", "step", "repeat"}
+var Bookkeeping = []string{"sweep", "step", "repeat", "ab", "block"}
 
 // Compare compares groups. selected are the names of the facts by which the runs
 // of the groups were selected.
@@ -126,6 +132,11 @@ func Compare(groups []Group, selected []string) Comparison {
 	for _, g := range groups {
 		c.Groups, c.facts = append(c.Groups, g.Name), append(c.facts, g.Facts)
 		rows = append(rows, g.Runs...)
+	}
+	if !slices.ContainsFunc(groups, func(g Group) bool { return len(g.Runs) != 1 || !g.isRenamed }) {
+		for _, g := range groups {
+			c.Runs = append(c.Runs, g.Runs[0].ID)
+		}
 	}
 	c.compareFacts(groups, selected)
 	c.Combinations = c.combine(groups)
@@ -149,7 +160,7 @@ func Compare(groups []Group, selected []string) Comparison {
 
 // newLine compares the groups by a measure in one combination.
 func newLine(m *review.Measure, groups []Group, x combination) Line {
-	line := Line{Combination: x.Values, Measure: m.Name, Unit: m.Unit.Sign, isThroughput: m.Field == tool.Throughput.Field(), isHeadline: m.IsHeadline, isDetail: m.IsDetail, isCost: m.IsCost}
+	line := Line{Combination: x.Values, Measure: m.Name, Unit: m.Unit.Sign, isThroughput: m.Field == tool.Throughput.Field(), isHeadline: m.IsHeadline, isDetail: m.IsDetail, isCost: m.IsCost, of: m.Of}
 	line.place, line.least = placeOf(m)
 	line.values, line.intervals = make([][]float64, len(groups)), make([]review.IntervalValues, len(groups))
 	for i := range groups {
@@ -439,7 +450,7 @@ func (c *Comparison) addNotes() {
 		c.Notes = append(c.Notes, "one run each: (these runs do not overlap) means that the level of a run varies too much for a test, or a run has too few intervals, but every eighth of one run has a higher mean than every eighth of the other, by at least half of their spread, or three quarters of its intervals are above three times three quarters of the other's. It shows that these two runs differ, but not that another pair would: repeat the runs, at least 4 for each group")
 	}
 	if verdicts[RunsStall] {
-		c.Notes = append(c.Notes, "one of these runs has stalls that the other lacks. They are too few to know whether they recur: repeat the runs, at least 4 for each group")
+		c.Notes = append(c.Notes, "one of these runs has stalls or slow phases that the other lacks. They are too few to know whether they recur: repeat the runs, at least 4 for each group")
 	}
 	if verdicts[TooShort] {
 		c.Notes = append(c.Notes, "too short to tell: the intervals of a run depend too strongly on each other for a test, for example in slow waves, or noise may hide such waves. Repeat the runs, at least 4 for each group, or make them longer")
@@ -463,19 +474,94 @@ func (c *Comparison) addNotes() {
 // Over replaces the comparison's table by the table of the figures.
 func (c *Comparison) Over(s *FigureSet) { c.Arranged, c.Figures = s, s.Data() }
 
-// OverTable is the table of the figures; nil without figures.
-func (c *Comparison) OverTable() *table.Table {
-	if c.Arranged == nil {
-		return nil
-	}
-	return c.Arranged.Table()
+// Table has a row for each line that is looked at first, see first: the combination, the measure, each
+// group's sample and, except for the first group, its ratio and difference.
+func (c *Comparison) Table() *table.Table {
+	first := c.first()
+	return c.linesWhere(func(l *Line) bool { return slices.Contains(first, l.Measure) })
 }
 
-// Table has a row for each line except details: the combination, the measure, each group's sample
-// and, except for the first group, its ratio and difference. It omits measures that are alike in
-// all groups, see [Comparison.FoldedLine].
-func (c *Comparison) Table() *table.Table {
-	return c.linesWhere(func(l *Line) bool { return !l.isDetail && !c.isFolded(l) })
+// MoreTable is like Table, but for the other measures that differ, without details.
+func (c *Comparison) MoreTable() *table.Table {
+	first := c.first()
+	return c.linesWhere(func(l *Line) bool {
+		return !l.isDetail && !c.isFolded(l) && !slices.Contains(first, l.Measure)
+	})
+}
+
+// firstRows is how many rows a table has before the others are folded.
+const firstRows = 8
+
+// first returns the measures that are looked at first: those of the summary's sentences, then those
+// that differ most, as many as fit in firstRows rows, at least one.
+func (c *Comparison) first() []string {
+	rows, weight := map[string]int{}, map[string]float64{}
+	var names []string
+	for i := range c.Lines {
+		l := &c.Lines[i]
+		if l.isDetail || c.isFolded(l) {
+			continue
+		}
+		if rows[l.Measure]++; rows[l.Measure] == 1 {
+			names = append(names, l.Measure)
+		}
+		weight[l.Measure] = max(weight[l.Measure], l.weight())
+	}
+	ranked := slices.Clone(names)
+	slices.SortStableFunc(ranked, func(a, b string) int { return cmp.Compare(weight[b], weight[a]) })
+	var chosen []string
+	left := firstRows
+	for i, name := range ranked {
+		if left -= rows[name]; left < 0 && i > 0 {
+			break
+		}
+		chosen = append(chosen, name)
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return !slices.Contains(chosen, name) })
+}
+
+// weight orders the lines of a table by their importance.
+func (l *Line) weight() float64 {
+	change := 0.0
+	for i := range l.Samples[1:] {
+		s := &l.Samples[i+1]
+		if v := math.Abs(series.Number(s.Ratio) - 1); v > 0 {
+			change = max(change, min(v, 1))
+		}
+		if s.Verdict.isProven() {
+			change++
+		}
+	}
+	switch {
+	case l.isThroughput:
+		return 100
+	case l.isHeadline:
+		return 90
+	case l.place != inNone, l.Measure == errorsName:
+		return 10 + change
+	}
+	return change
+}
+
+// errorsName is the errors' name in tables.
+const errorsName = "errors"
+
+// Charted returns the measures of servers and machines whose values over time show what differs.
+func (c *Comparison) Charted() []*measure.Measure {
+	var all []*measure.Measure
+	for i := range c.Lines {
+		l := &c.Lines[i]
+		if l.of == nil || l.isDetail || len(l.of.Charted()) == 0 || slices.Contains(all, l.of) {
+			continue
+		}
+		for j := range l.Samples[1:] {
+			before, s := &l.Samples[0], &l.Samples[j+1]
+			if one := (change{l, before.Median, s}); before.N > 0 && s.N > 0 && l.place != inNone && !l.isCost && one.isNotable() && !slices.Contains(all, l.of) {
+				all = append(all, l.of)
+			}
+		}
+	}
+	return all
 }
 
 // DetailTable is like Table, but for the details: the cost of a transaction, and single servers.
@@ -520,6 +606,14 @@ func (c *Comparison) linesWhere(wanted func(*Line) bool) *table.Table {
 		t.Add(row...)
 	}
 	return t
+}
+
+// All returns what differs between the groups: facts, then settings of the servers.
+func (c *Comparison) All() []Difference {
+	named := func(d Difference) bool { // a label that repeats a setting, or the name of the groups
+		return slices.ContainsFunc(c.Differs, func(other Difference) bool { return other.Name == d.Name })
+	}
+	return slices.Concat(c.Differs, slices.DeleteFunc(slices.Clone(c.ServerSettings), named))
 }
 
 // DifferenceTable has a row for each fact or setting that differs between the groups.

@@ -3,9 +3,11 @@ package compare
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/benchwatch/benchwatch/agent/base/analysis"
 	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/run/review"
 )
 
@@ -158,8 +160,10 @@ func compareTypical(before, after review.IntervalValues) (analysis.Sides, bool) 
 type ShapeKind string
 
 const (
-	// Even: all intervals are lower or higher.
+	// Even: slow and fast intervals are lower or higher by as much.
 	Even ShapeKind = "even"
+	// Uneven: slow and fast intervals differ by different amounts.
+	Uneven ShapeKind = "uneven"
 	// Stalls: some intervals have almost no throughput, and they cause the difference.
 	Stalls ShapeKind = "stalls"
 	// SlowPhases: some intervals are much slower, and they cause the difference.
@@ -176,24 +180,27 @@ type Shape struct {
 	// difference of their ranks at least as large if there were none.
 	Typical  series.Optional[float64] `json:"typical,omitzero"`
 	TypicalP series.Optional[float64] `json:"typical_p,omitzero"`
+	// Halves are the ratios of the means of the slower and of the faster half of the intervals.
+	Halves []float64 `json:"halves"`
 	// Slow are the stalls and slow phases of both runs.
 	Slow []SlowIntervals `json:"slow"`
 	// Others is the ratio of the means of the intervals that are not slow. They are alike if it is
 	// within 5 % of 1 with 99 % confidence.
 	Others      series.Optional[float64] `json:"others,omitzero"`
 	OthersAlike bool                     `json:"others_alike,omitempty"`
-	// Drift is the change of the typical interval from the first to the last quarter of each run,
-	// as a share.
+	// Drift is the change of the mean from the first to the last quarter of each run, as a share.
 	Drift []float64 `json:"drift"`
 }
 
-// SlowIntervals are the intervals of a run far below its typical one.
+// SlowIntervals are the intervals of a run far below its typical one, or in phases at a lower level.
 type SlowIntervals struct {
 	Seconds   float64 `json:"seconds"`
 	OfSeconds float64 `json:"of_seconds"`
 	// Times is the number of stretches of consecutive slow intervals.
 	Times          int     `json:"times"`
 	LongestSeconds float64 `json:"longest_seconds"`
+	// FromSeconds is where the longest stretch begins.
+	FromSeconds float64 `json:"from_seconds"`
 	// Lost is the share of the run's throughput lost in them.
 	Lost float64 `json:"lost"`
 	// Level is their mean as a share of the typical interval: near 0 if the run stands still.
@@ -221,27 +228,30 @@ func newShape(before, after review.IntervalValues) *Shape {
 	}
 	s := &Shape{Slow: make([]SlowIntervals, 2), Drift: make([]float64, 2)}
 	bound := analysis.SlowBound(before.Values, after.Values)
-	var typical, mean [2]float64
-	var others [2][]float64
+	typical, mean := [2]float64{series.Median(before.Values), series.Median(after.Values)}, [2]float64{NewSpread(before.Values).Mean, NewSpread(after.Values).Mean}
+	if min(typical[0], typical[1]) <= 0 {
+		return nil
+	}
+	difference := mean[1]/mean[0] - 1
+	var others, halves [2][]float64
 	for i, w := range runs {
-		typical[i], mean[i] = series.Median(w.Values), NewSpread(w.Values).Mean
-		if typical[i] <= 0 {
-			return nil
-		}
-		slow := analysis.SlowValues(w.Values, typical[i]*bound, typical[i])
+		var slow analysis.Slow
+		slow, others[i] = splitSlow(w.Values, typical[i]*bound, math.Abs(difference) >= leastDifference)
 		s.Slow[i] = SlowIntervals{
 			Seconds: float64(slow.Count) * w.Seconds, OfSeconds: float64(len(w.Values)) * w.Seconds, Times: slow.Times,
-			LongestSeconds: float64(slow.Longest) * w.Seconds, Lost: slow.Lost, Level: slow.Level,
+			LongestSeconds: float64(slow.Longest) * w.Seconds, FromSeconds: float64(slow.From) * w.Seconds, Lost: slow.Lost, Level: slow.Level,
 		}
-		for _, v := range w.Values {
-			if v >= typical[i]*bound {
-				others[i] = append(others[i], v)
-			}
+		sorted := slices.Sorted(slices.Values(w.Values))
+		for _, half := range [][]float64{sorted[:len(sorted)/2], sorted[len(sorted)/2:]} {
+			halves[i] = append(halves[i], NewSpread(half).Mean)
 		}
 		quarter := len(w.Values) / 4
-		s.Drift[i] = series.Median(w.Values[len(w.Values)-quarter:])/series.Median(w.Values[:quarter]) - 1
+		s.Drift[i] = ratio(NewSpread(w.Values[:quarter]).Mean, NewSpread(w.Values[len(w.Values)-quarter:]).Mean) - 1
 	}
 	s.Typical = series.Some(typical[1] / typical[0])
+	for i, before := range halves[0] {
+		s.Halves = append(s.Halves, ratio(before, halves[1][i]))
+	}
 	if sides, ok := compareTypical(before, after); ok {
 		s.TypicalP = series.Some(sides.Both())
 	}
@@ -254,8 +264,40 @@ func newShape(before, after review.IntervalValues) *Shape {
 		low, high, ok := analysis.RatioBounds(a, b, alphaWithin/2)
 		s.OthersAlike = ok && low >= 1-alikeWithin && high <= 1+alikeWithin
 	}
-	s.Kind = s.kind(mean[1]/mean[0] - 1)
+	s.Kind = s.kind(difference)
 	return s
+}
+
+// ratio returns the ratio of two rates, 1 if the first is 0.
+func ratio(before, after float64) float64 {
+	if before == 0 {
+		return 1
+	}
+	return after / before
+}
+
+// splitSlow sums up the slow intervals and returns the others: those below a bound or, if wanted and
+// more is lost in them, slow phases.
+func splitSlow(values []float64, bound float64, wantPhases bool) (slow analysis.Slow, others []float64) {
+	split := func(isSlow []bool) (analysis.Slow, []float64) {
+		var others []float64
+		for i, v := range values {
+			if !isSlow[i] {
+				others = append(others, v)
+			}
+		}
+		return analysis.SumSlow(values, isSlow, series.Median(others)), others
+	}
+	slow, others = split(analysis.Below(values, bound))
+	if !wantPhases {
+		return slow, others
+	}
+	if phases, ok := analysis.SlowPhases(values); ok {
+		if longer, rest := split(phases); longer.Lost > slow.Lost {
+			return longer, rest
+		}
+	}
+	return slow, others
 }
 
 // kind returns the larger cause of a difference of the means.
@@ -272,6 +314,8 @@ func (s *Shape) kind(difference float64) ShapeKind {
 		return SlowPhases
 	case math.Abs(drift) >= max(leastDrift, math.Abs(difference)):
 		return Drift
+	case math.Abs(s.Halves[1]-s.Halves[0]) > math.Abs(difference)/2:
+		return Uneven
 	}
 	return Even
 }
@@ -295,7 +339,7 @@ func (s *Shape) oneSided() bool {
 }
 
 // oneSidedStalls is the reason for a verdict without a test.
-const oneSidedStalls = "only one of these two runs has stalls, too few to know whether they recur"
+const oneSidedStalls = "only one of these two runs has stalls or slow phases, too few to know whether they recur"
 
 // stalls reports whether the difference is caused by stalls in only one of the runs.
 func (s *Sample) stalls() bool {
@@ -322,7 +366,9 @@ func (s *Shape) String() string {
 	var text string
 	switch slow := s.slower(); {
 	case s.Kind == Even:
-		return "all seconds differ alike"
+		return "evenly over the run"
+	case s.Kind == Uneven:
+		return fmt.Sprintf("the slower half of the seconds by %+.1f %%, the faster half by %+.1f %%", 100*(s.Halves[0]-1), 100*(s.Halves[1]-1))
 	case s.Kind == Drift:
 		i := 0
 		if math.Abs(s.Drift[1]) > math.Abs(s.Drift[0]) {
@@ -332,9 +378,11 @@ func (s *Shape) String() string {
 	case s.Kind == "":
 		return ""
 	case slow.Times == 1 && s.Kind == Stalls:
-		text = "one stall of at least " + seconds(slow.LongestSeconds)
+		text = "one stall of at least " + seconds(slow.LongestSeconds) + " at " + table.Clock(slow.FromSeconds)
+	case slow.Times == 1 && slow.FromSeconds+slow.LongestSeconds == slow.OfSeconds:
+		text = fmt.Sprintf("from %s on at %s", table.Clock(slow.FromSeconds), analysis.Percent(slow.Level))
 	case slow.Times == 1:
-		text = fmt.Sprintf("one slow phase of %s at %s", seconds(slow.LongestSeconds), analysis.Percent(slow.Level))
+		text = fmt.Sprintf("one slow phase of %s at %s, from %s on", seconds(slow.LongestSeconds), analysis.Percent(slow.Level), table.Clock(slow.FromSeconds))
 	case s.Kind == Stalls:
 		text = fmt.Sprintf("%s of %s stand still, %d times", seconds(slow.Seconds), seconds(slow.OfSeconds), slow.Times)
 	default:
@@ -362,6 +410,9 @@ func probability(p float64) string {
 	return fmt.Sprintf("p=%.3f", p)
 }
 
+// manyTimes is the ratio from which on a difference is no percentage.
+const manyTimes = 10
+
 // difference formats the difference with its significance. It never returns a bare percentage if
 // the significance is unknown.
 func (s *Sample) difference() string {
@@ -369,6 +420,9 @@ func (s *Sample) difference() string {
 		return ""
 	}
 	change := fmt.Sprintf("%+.1f %%", (s.Ratio.Value-1)*100)
+	if s.Ratio.Value >= manyTimes {
+		change = analysis.Number(s.Ratio.Value) + " times as much"
+	}
 	switch s.Verdict {
 	case Different:
 		return fmt.Sprintf("%s (%s)", change, probability(s.P.Value))
@@ -385,6 +439,9 @@ func (s *Sample) difference() string {
 	case RunsAlike:
 		return change + " (these runs are alike)"
 	case RunsUnclear:
+		if s.Reason != "" {
+			return fmt.Sprintf("%s, not proven (these runs: %s)", change, s.Reason)
+		}
 		return fmt.Sprintf("%s, not proven (these runs %s)", change, probability(s.P.Value))
 	case TooShort:
 		return change + ", too short to tell"
@@ -424,6 +481,9 @@ func (s *Sample) proven() string {
 	case RunsAlike:
 		return "these runs are alike"
 	case RunsUnclear:
+		if s.Reason != "" {
+			return "not proven: " + s.Reason
+		}
 		return "not proven (" + probability(s.P.Value) + ")"
 	case TooShort:
 		return "not proven, too short to tell"

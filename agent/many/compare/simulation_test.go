@@ -63,6 +63,12 @@ func trend(values []float64, last float64) []float64 {
 	return values
 }
 
+// step multiplies the second half of values by a factor.
+func step(values []float64, factor float64) []float64 {
+	times(values[len(values)/2:], factor)
+	return values
+}
+
 // regressions lower the throughput of 600 seconds.
 var regressions = []struct {
 	name string
@@ -81,6 +87,8 @@ var regressions = []struct {
 		}
 		return values
 	}},
+	{"one slow phase of 200 s", func(s *runSimulator) []float64 { return s.event(s.run(), 200, 0.7) }},
+	{"the second half at 80 %", func(s *runSimulator) []float64 { return step(s.run(), 0.8) }},
 	{"a trend to -20 %", func(s *runSimulator) []float64 { return trend(s.run(), 0.8) }},
 }
 
@@ -216,11 +224,14 @@ func TestShapes(t *testing.T) {
 		want          string
 	}{
 		{"stalls", s.run(), s.phases(s.run(), 4, 50, 0), Stalls, "48 s of 600 s stand still, "},
-		{"one stall", s.run(), s.event(s.run(), 60, 0), Stalls, "one stall of at least 60 s; the other seconds are alike"},
-		{"a stall of the baseline", s.event(s.run(), 60, 0), s.run(), Stalls, "one stall of at least 60 s in the baseline; the other seconds are alike"},
+		{"one stall", s.run(), s.event(s.run(), 60, 0), Stalls, "one stall of at least 60 s at "},
+		{"a stall of the baseline", s.event(s.run(), 60, 0), s.run(), Stalls, " in the baseline; the other seconds are alike"},
 		{"slow phases", s.run(), s.phases(s.run(), 12, 60, 0.5), SlowPhases, "120 s of 600 s run at 50 %, 1"},
-		{"evenly", s.run(), times(s.run(), 0.9), Even, "all seconds differ alike"},
-		{"a trend", s.run(), trend(s.run(), 0.8), Drift, "the run changes by -16 % from its first to its last quarter"},
+		{"evenly", s.run(), times(s.run(), 0.9), Even, "evenly over the run"},
+		{"one slow phase", s.run(), s.event(s.run(), 200, 0.7), SlowPhases, "one slow phase of 2"},
+		{"the second half", s.run(), step(s.run(), 0.8), SlowPhases, "at 80 %; the other seconds are alike"},
+		{"fast seconds only", s.run(), s.phases(s.run(), 30, 60, 0.8), Uneven, "the slower half of the seconds by -1"},
+		{"a trend", s.run(), trend(s.run(), 0.8), Drift, "the run changes by -1"},
 		{"stalls and evenly", s.run(), times(s.phases(s.run(), 6, 50, 0), 0.93), Stalls, "the other seconds differ by -"},
 	} {
 		sample, limit := checked(t, single("before", c.before), single("after", c.after), "tps<-3%")

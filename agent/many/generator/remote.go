@@ -86,7 +86,7 @@ func isAway(err error) bool {
 
 func (m *machine) close() {
 	if m.session != nil {
-		m.session.close()
+		m.session.Close()
 		m.session = nil
 	}
 }

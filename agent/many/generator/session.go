@@ -2,48 +2,34 @@ package generator
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"os/exec"
 	"strings"
-	"sync"
-	"syscall"
 	"time"
 
-	"github.com/prometheus/common/version"
-	"golang.org/x/sys/unix"
-
+	"github.com/benchwatch/benchwatch/agent/base/ssh"
 	"github.com/benchwatch/benchwatch/agent/many/mirror"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
+	"github.com/prometheus/common/version"
 )
 
 const (
 	// answerTime limits the time for an answer, and for connecting.
 	answerTime = time.Minute
-	// closeTime is how long ssh may take to end by itself.
-	closeTime = time.Second
 	// roundTrips is the number of exchanges that measure a clock; the shortest counts.
 	roundTrips = 9
 )
 
 // session is a connection to a generator's machine. One goroutine uses it.
 type session struct {
-	host    string
-	cmd     *exec.Cmd
-	in      io.WriteCloser
-	out     *os.File
-	lines   *bufio.Scanner // of out
-	banner  int            // bytes of lines that were not answers
-	printed lastLines      // output of ssh on standard error
-	exited  chan struct{}  // the process has ended
-	killed  sync.Once
+	*ssh.Connection
+	host   string
+	lines  *bufio.Scanner // of the command's output
+	banner int            // bytes of lines that were not answers
 
 	// scraped: an agent follows the runs there. offset is how far its clock is ahead, uncertainty
 	// half of the shortest round trip.
@@ -63,43 +49,20 @@ func (e *Error) Error() string { return e.Host + ": " + e.Text }
 // connect opens a connection through the system's ssh, checks the version and measures
 // the clock.
 func connect(ctx context.Context, host string, c *rundir.Connection) (*session, error) {
-	if host == "" || strings.HasPrefix(host, "-") {
-		return nil, &Error{host, "is not the name of a machine", "name machines as ssh knows them: --on=gen1,gen2"}
+	if err := ssh.CheckHost(host); err != nil {
+		return nil, &Error{host, err.Error(), "name machines as ssh knows them: --on=gen1,gen2"}
 	}
-	s := &session{host: host, exited: make(chan struct{})}
-	args := append([]string{}, c.SSH[1:]...)
 	// ssh passes a single string to the other side's shell.
-	args = append(args, "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3", "--", host,
-		table.ShellWord(c.Benchwatch)+" group serve")
-	s.cmd = exec.Command(c.SSH[0], args...)
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C must not end the connection
-	s.cmd.Stderr = &s.printed
-	s.cmd.WaitDelay = 100 * time.Millisecond // its children may keep standard error open
-	var err error
-	if s.in, err = s.cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	var out *os.File
-	if s.out, out, err = os.Pipe(); err != nil {
-		return nil, err
-	}
-	s.lines = bufio.NewScanner(s.out)
-	s.lines.Buffer(nil, mirror.LongestAnswer)
-	s.cmd.Stdout = out
-	err = s.cmd.Start()
-	out.Close()
+	connection, err := ssh.Start(c.SSH, host, table.ShellWord(c.Benchwatch)+" group serve")
 	if err != nil {
-		s.out.Close()
 		return nil, &Error{host, err.Error(), "install an ssh client, or name one with --ssh"}
 	}
-	go func() {
-		_ = s.cmd.Wait() // the answers show how it ended
-		close(s.exited)  // close waits for it
-	}()
+	s := &session{Connection: connection, host: host, lines: bufio.NewScanner(connection.Out)}
+	s.lines.Buffer(nil, mirror.LongestAnswer)
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	if err := s.hello(ctx); err != nil {
-		s.close()
+		s.Close()
 		return nil, err
 	}
 	return s, nil
@@ -108,12 +71,10 @@ func connect(ctx context.Context, host string, c *rundir.Connection) (*session, 
 func (s *session) hello(ctx context.Context) error {
 	a, err := s.receive(ctx)
 	if err != nil {
-		hint := ""
-		switch text := s.printed.text(); {
-		case strings.Contains(text, "Host key verification failed"), strings.Contains(text, "REMOTE HOST IDENTIFICATION HAS CHANGED"):
-			hint = "check the machine's host key, then connect once manually: ssh " + s.host
-		case strings.Contains(text, "Permission denied"):
-			hint = "benchwatch asks for no password: use a key or an agent that ssh " + s.host + " works with"
+		text := s.printed()
+		hint := ssh.Hint(s.host, text)
+		switch {
+		case hint != "":
 		case strings.Contains(text, "resolve hostname"):
 			hint = "name machines as ssh knows them: --on=gen1,gen2"
 		case strings.Contains(text, "not found"), strings.Contains(text, "No such file"):
@@ -162,8 +123,8 @@ func (s *session) ask(ctx context.Context, r *request) (answer, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	stop := context.AfterFunc(ctx, s.kill) // without a reader, Write blocks
-	_, err = s.in.Write(append(line, '\n'))
+	stop := context.AfterFunc(ctx, s.Kill) // without a reader, Write blocks
+	_, err = s.In.Write(append(line, '\n'))
 	stop()
 	if err != nil {
 		return answer{}, s.lost(ctx, err)
@@ -181,7 +142,7 @@ var errNoAnswer = errors.New("no answer of benchwatch")
 // receive returns the next answer. Before the first one, the other side's shell may print a short
 // banner.
 func (s *session) receive(ctx context.Context) (answer, error) {
-	defer context.AfterFunc(ctx, s.kill)()
+	defer context.AfterFunc(ctx, s.Kill)()
 	for s.lines.Scan() {
 		var a answer
 		if json.Unmarshal(s.lines.Bytes(), &a) == nil {
@@ -201,8 +162,8 @@ func (s *session) receive(ctx context.Context) (answer, error) {
 // cause.
 func (s *session) lost(ctx context.Context, err error) error {
 	ended := ctx.Err()
-	s.close() // so that all of its output has arrived
-	switch text := s.printed.text(); {
+	s.Close() // so that all of its output has arrived
+	switch text := s.printed(); {
 	case errors.Is(err, errNoAnswer):
 	case text != "":
 		err = errors.New(text)
@@ -214,58 +175,5 @@ func (s *session) lost(ctx context.Context, err error) error {
 	return &mirror.AwayError{Err: err}
 }
 
-// close closes the connection. What was started there continues.
-func (s *session) close() {
-	s.in.Close()
-	select {
-	case <-s.exited:
-	case <-time.After(closeTime):
-	}
-	s.kill()
-	<-s.exited
-}
-
-// kill ends ssh and its local children at once.
-func (s *session) kill() {
-	s.killed.Do(func() {
-		select {
-		case <-s.exited:
-		default:
-			_ = unix.Kill(-s.cmd.Process.Pid, unix.SIGKILL)
-		}
-		s.out.Close() // a process that left its process group may have the other end open
-		s.in.Close()
-	})
-}
-
-// lastLines keeps the end of a program's output.
-type lastLines struct {
-	mu   sync.Mutex
-	tail []byte
-}
-
-// Write implements io.Writer.
-func (l *lastLines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	const kept = 4096
-	l.tail = append(l.tail, p...)
-	if n := len(l.tail) - kept; n > 0 {
-		l.tail = append(l.tail[:0], l.tail[n:]...)
-	}
-	return len(p), nil
-}
-
-// text returns the last non-empty line.
-func (l *lastLines) text() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	last := ""
-	for line := range bytes.Lines(l.tail) {
-		line := strings.TrimPrefix(strings.TrimSpace(string(line)), "benchwatch: ")
-		if line != "" && !strings.HasPrefix(line, "hint: ") {
-			last = line
-		}
-	}
-	return table.Clip(table.Plain(last), 300)
-}
+// printed returns the last output of ssh on standard error.
+func (s *session) printed() string { return table.Clip(table.Plain(s.Printed()), 300) }

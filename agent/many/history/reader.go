@@ -145,7 +145,7 @@ func (r *Reader) read(ctx context.Context, id, toolName string, observed bool) (
 	if errors.Is(h.Damage.Output, fs.ErrPermission) {
 		return review.Row{}, h.Damage.Output
 	}
-	return review.NewObservedRow(h).Essence(), nil
+	return review.NewObservedRow(h).WithoutDetails(), nil
 }
 
 // Settings returns the settings of a run's servers, nil if none were recorded.

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -326,7 +327,8 @@ func (s *TrendSeries) Title() string {
 		case f.Name == "workload" || f.Name == "tool" || f.Name == "verb":
 			words = append(words, f.Value)
 		case f.Name == "threads":
-			words = append(words, f.Value+" threads")
+			n, _ := strconv.Atoi(f.Value) // a fact of a run is a number
+			words = append(words, table.Plural(n, "thread"))
 		default:
 			words = append(words, f.Name+" "+f.Value)
 		}
@@ -371,7 +373,12 @@ func (t *Trend) ChangeText(s *TrendSeries, i int) string {
 func (t *Trend) LevelText(s *TrendSeries) string {
 	last := s.Levels[len(s.Levels)-1]
 	text := fmt.Sprintf("%s, %s to %s", table.Plural(len(s.Runs), "run"), table.Instant(s.Runs[0].StartedAt), table.Instant(s.Runs[len(s.Runs)-1].StartedAt))
-	if len(s.Changes) == 0 {
+	switch {
+	case len(s.Runs) == 1:
+		return fmt.Sprintf("1 run, %s: %s %s", table.Instant(s.Runs[0].StartedAt), table.Digits.Format(last.Mean), t.Head())
+	case len(s.Runs) < leastRuns:
+		return fmt.Sprintf("%s: mean %s %s; too few to find a change in", text, table.Digits.Format(last.Mean), t.Head())
+	case len(s.Changes) == 0:
 		return fmt.Sprintf("%s: no change, mean %s %s", text, table.Digits.Format(last.Mean), t.Head())
 	}
 	return fmt.Sprintf("%s: %s, now %s %s in the last %s", text, table.Plural(len(s.Changes), "change"), table.Digits.Format(last.Mean), t.Head(), table.Plural(last.Runs, "run"))

@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -10,8 +11,10 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/many/compare"
+	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/run/host"
 	"github.com/benchwatch/benchwatch/agent/run/review"
 )
 
@@ -29,6 +32,8 @@ type Result struct {
 	// Runs are the runs in the result. Scale is the set that is scaled up.
 	Runs  []review.Row `json:"-"`
 	Scale string       `json:"-"`
+	// Of is the sweep itself.
+	Of *Sweep `json:"-"`
 
 	sets     []Set
 	measures []review.Measure
@@ -99,7 +104,7 @@ type Advice struct {
 
 // Results sums up the sweep. rows are its runs by id.
 func (s *Sweep) Results(rows map[string]review.Row, average compare.Average) Result {
-	r := Result{ID: s.ID, Average: average, sets: s.Sets, Scale: s.Scale(), Found: s.found()}
+	r := Result{ID: s.ID, Average: average, sets: s.Sets, Scale: s.Scale(), Found: s.found(), Of: s}
 	sets := s.Sets
 	if s.Seek != nil {
 		sets = []Set{{Name: s.Sets[0].Name, Values: sortValues(s.Sets[0].Values)}}
@@ -178,7 +183,7 @@ func spreadOf(m *review.Measure, rows []review.Row) compare.Spread {
 func (s *Sweep) advise(all []Combination, average compare.Average) []Advice {
 	scale := s.scale()
 	if scale.Name != ThreadsSet {
-		return nil
+		return bestOf(all, s, average)
 	}
 	var others []Set
 	for _, set := range s.Sets {
@@ -205,6 +210,40 @@ func (s *Sweep) advise(all []Combination, average compare.Average) []Advice {
 		advices = append(advices, a)
 	}
 	return advices
+}
+
+// bestOf names the combination with the highest throughput of a sweep over anything but threads; nothing
+// for a Seek, which has an answer of its own.
+func bestOf(all []Combination, s *Sweep, average compare.Average) []Advice {
+	var measured []Combination
+	for _, x := range all {
+		if _, ok := x.tps(); ok {
+			measured = append(measured, x)
+		}
+	}
+	if len(measured) < 2 || s.Seek != nil {
+		return nil
+	}
+	tps := func(x *Combination) float64 { v, _ := x.tps(); return v.Average(average) }
+	slices.SortStableFunc(measured, func(a, b Combination) int { return cmp.Compare(tps(&b), tps(&a)) })
+	best, worst := &measured[0], &measured[len(measured)-1]
+	a := Advice{Best: Point{Throughput: tps(best)}}
+	a.add("best: %s, %.2f tps%s", Describe(s.Sets, best.Values), tps(best), best.headline())
+	a.add("lowest: %s, %.2f tps%s", Describe(s.Sets, worst.Values), tps(worst), worst.headline())
+	top, _ := best.tps()
+	var same []string
+	for i := range measured[1:] {
+		if v, _ := measured[i+1].tps(); v.N > 1 && top.N > 1 && v.Max >= top.Min {
+			same = append(same, Describe(s.Sets, measured[i+1].Values))
+		}
+	}
+	switch {
+	case top.N < 2:
+		a.add("one run each: small differences may be noise (--repeat)")
+	case len(same) > 0:
+		a.add("its runs overlap with those of %s", table.Join(same))
+	}
+	return []Advice{a}
 }
 
 func threadsOf(x *Combination) float64 {
@@ -354,10 +393,63 @@ func (r *Result) Note() string {
 	return ""
 }
 
-// Table returns a table with a row for each combination.
-func (r *Result) Table() *table.Table {
+// Table returns a table with a row for each combination and a column for each measure.
+func (r *Result) Table() *table.Table { return r.tableOf(r.measures) }
+
+// FirstTable is like Table, but only with the measures that are looked at first: throughput and headline
+// latency and, if they vary, errors, flow control, lag, drain and the CPU of machines.
+func (r *Result) FirstTable() *table.Table {
+	return r.tableOf(slices.DeleteFunc(slices.Clone(r.measures), func(m review.Measure) bool {
+		switch {
+		case m.IsHeadline, m.MoreIsBetter && m.Condition != "qps":
+			return false
+		case m.Condition == "errors", m.Condition == review.DrainCondition, m.Of == engine.FlowControl, m.Of == engine.LagSeconds, m.Of == host.Busy:
+			return !r.varies(&m)
+		}
+		return true
+	}))
+}
+
+// varies reports whether a measure differs between combinations by more than alike of its largest value, or
+// is unknown for one.
+func (r *Result) varies(m *review.Measure) bool {
+	const alike = 0.02
+	low, high, known, done := math.Inf(1), math.Inf(-1), 0, 0
+	for i := range r.Combinations {
+		done += min(1, len(r.Combinations[i].rows))
+		if s, ok := r.Combinations[i].spreads[m.Field]; ok {
+			v := s.Average(r.Average)
+			low, high, known = min(low, v), max(high, v), known+1
+		}
+	}
+	return high-low > alike*math.Abs(high) || known < done
+}
+
+// RunTable returns a table with a row for each run, and the ids of these.
+func (r *Result) RunTable() (*table.Table, []string) {
+	t := r.combinationTable()
+	t.Rows = nil
+	t.Columns = append(table.Named("run"), append(t.Columns, table.Named("started", "result", "tps", "latency", "limited by")...)...)
+	var ids []string
+	for i := range r.Combinations {
+		c := &r.Combinations[i]
+		for j := range c.rows {
+			run := &c.rows[j]
+			cells := []table.Cell{table.Text(run.ID)}
+			for _, s := range r.sets {
+				cells = append(cells, table.Text(c.Values[s.Name]))
+			}
+			t.Add(append(cells, table.Text(table.Instant(run.StartedAt)), table.Text(run.ShortStatus()), table.Optional(run.Values.Of(tool.Throughput), table.PerSecond),
+				table.Text(run.Headline()), table.Text(string(run.Limits.First())))...)
+			ids = append(ids, run.ID)
+		}
+	}
+	return t, ids
+}
+
+func (r *Result) tableOf(measures []review.Measure) *table.Table {
 	t := r.combinationTable("runs")
-	for _, m := range r.measures {
+	for _, m := range measures {
 		t.Columns = append(t.Columns, m.Column())
 	}
 	for i := range r.Combinations {
@@ -371,7 +463,7 @@ func (r *Result) Table() *table.Table {
 			runs = runs.As(string(c.State))
 		}
 		row := append(t.Rows[i], runs)
-		for _, m := range r.measures {
+		for _, m := range measures {
 			s, ok := c.spreads[m.Field]
 			cell := table.Number(s.Average(r.Average), m.Unit)
 			switch {

@@ -37,14 +37,51 @@ type Runner struct {
 	Out, Err io.Writer
 	// Signals are passed on to the run that ends because ctx is done.
 	Signals <-chan os.Signal
+	// Course decides the steps of a sweep with a plan of its own; nil: all steps are known.
+	Course Course
 }
+
+// Course decides the next steps of a sweep by the results of earlier ones, always in the same way: a
+// resumed sweep continues as an uninterrupted one.
+type Course interface {
+	// Announce describes the sweep.
+	Announce(s *Sweep) string
+	// Judge records in a step what later decisions need of its run, and returns it in words. row is nil
+	// if the step failed. It may skip pending steps.
+	Judge(s *Sweep, step *Step, row *review.Row) []string
+	// Extend adds the next steps; false if there are none.
+	Extend(s *Sweep) bool
+}
+
+// seeking is the course of a Seek.
+type seeking struct{ rate func(*Step) int }
+
+func (seeking) Announce(s *Sweep) string {
+	return fmt.Sprintf("seek %s: the highest %s with %s", s.ID, s.Sets[0].Name, strings.Join(s.Seek.SubjectTo, ", "))
+}
+
+func (c seeking) Judge(s *Sweep, step *Step, row *review.Row) []string {
+	if row == nil {
+		return nil
+	}
+	if err := s.Seek.setJudgement(step, row, c.rate(step)); err != nil {
+		step.State, step.Reason = Failed, err.Error()
+		return []string{err.Error()}
+	}
+	return []string{fmt.Sprintf("%s: %s", step.Judgement, step.Reason)}
+}
+
+func (seeking) Extend(s *Sweep) bool { return s.Extend() }
 
 // Run runs the remaining steps. The error is ctx's error if ctx is done before the last step.
 func (r *Runner) Run(ctx context.Context) error {
 	total := len(r.Sweep.Steps)
+	if r.Sweep.Seek != nil {
+		r.Course = seeking{func(step *Step) int { return r.Commands.Describe(step.Values, r.Tools).Rate }}
+	}
 	switch {
-	case r.Sweep.Seek != nil:
-		r.Notice("seek %s: the highest %s with %s", r.Sweep.ID, r.Sweep.Sets[0].Name, strings.Join(r.Sweep.Seek.SubjectTo, ", "))
+	case r.Course != nil:
+		r.Notice("%s", r.Course.Announce(r.Sweep))
 	case r.Sweep.Next() != nil:
 		r.Notice("sweep %s: %s", r.Sweep.ID, table.Plural(total, "step"))
 	}
@@ -52,7 +89,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	for first := true; ; first = false {
 		step := r.Sweep.Next()
 		if step == nil {
-			if !r.Sweep.Extend() {
+			if r.Course == nil || !r.Course.Extend(r.Sweep) {
 				return nil
 			}
 			if err := r.Sweep.Save(); err != nil {
@@ -69,7 +106,7 @@ func (r *Runner) Run(ctx context.Context) error {
 			}
 		}
 		left, number := "", fmt.Sprintf("%d/%d", step.Number, total)
-		if r.Sweep.Seek != nil {
+		if r.Course != nil {
 			number = fmt.Sprint(step.Number)
 		} else if d := r.Sweep.Left(requested); d > 0 {
 			left = ", about " + d.Round(time.Second).String() + " left"
@@ -172,6 +209,14 @@ func (r *Runner) begun(step *Step) bool {
 	return meta.Ended() && meta.Outcome != rundir.Interrupted && meta.Outcome != rundir.Lost
 }
 
+// Execute runs the hooks and the benchmark of a step that is not one of the sweep's, until its end or
+// until ctx is done, which interrupts it. problem is why there is no run.
+func (r *Runner) Execute(ctx context.Context, step *Step) (problem string, err error) {
+	problem, err = r.start(ctx, step)
+	r.afterwards(context.WithoutCancel(ctx), step)
+	return problem, err
+}
+
 // start runs the hook and the benchmark to their end. problem is why there is no run; err is an
 // error of the sweep itself, or an interruption.
 func (r *Runner) start(ctx context.Context, step *Step) (problem string, err error) {
@@ -270,10 +315,7 @@ func (r *Runner) arguments(step *Step) []string {
 		args = append(args, "--label="+name+"="+labels[name])
 	}
 	args = append(args, "--")
-	for _, a := range r.Commands.Command {
-		args = append(args, Fill(a, step.Values))
-	}
-	return args
+	return append(args, r.Commands.filled(step.Values)...)
 }
 
 // agentAway is how long an agent may be away before a run that only it could close is accepted as
@@ -337,12 +379,14 @@ func (r *Runner) finish(ctx context.Context, step *Step, problem string) error {
 	} else {
 		r.Notice("  %s", outcome(&row))
 		r.stopWhen(step, &row)
-		if k := r.Sweep.Seek; k != nil {
-			if err := k.setJudgement(step, &row, r.Commands.Describe(step.Values, r.Tools).Rate); err != nil {
-				step.State, step.Reason = Failed, err.Error()
-				return errors.Join(err, r.Sweep.Save())
-			}
-			r.Notice("  %s: %s", step.Judgement, step.Reason)
+	}
+	if r.Course != nil {
+		judged := &row
+		if problem != "" {
+			judged = nil
+		}
+		for _, line := range r.Course.Judge(r.Sweep, step, judged) {
+			r.Notice("  %s", line)
 		}
 	}
 	return r.Sweep.Save()
@@ -479,10 +523,16 @@ func (l *lastLines) text(err error) string {
 // labels returns the labels of a step's run. Sets with a name of benchwatch's own, such as threads,
 // are facts of the run anyway.
 func (s *Sweep) labels(step *Step) map[string]string {
-	labels := map[string]string{}
+	labels, kind := map[string]string{}, "sweep"
 	maps.Copy(labels, s.Labels)
+	if s.Plan != nil {
+		kind = "ab"
+		if step.Number > 0 {
+			labels["block"] = fmt.Sprint(step.Number)
+		}
+	}
 	if step.Warmup {
-		labels["sweep_warmup"] = s.ID
+		labels[kind+"_warmup"] = s.ID
 		return labels
 	}
 	for name, v := range step.Values {
@@ -490,7 +540,7 @@ func (s *Sweep) labels(step *Step) map[string]string {
 			labels[name] = v
 		}
 	}
-	labels["sweep"] = s.ID
+	labels[kind] = s.ID
 	if s.Repeat > 1 {
 		labels["repeat"] = fmt.Sprint(step.Repeat)
 	}

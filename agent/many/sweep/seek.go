@@ -76,19 +76,14 @@ func (k *Seek) Check() error {
 func (k *Seek) setJudgement(step *Step, row *review.Row, requested int) error {
 	var words []string
 	step.Judgement = Within
-	for _, text := range k.SubjectTo {
-		c, err := review.ParseCondition(text)
-		if err != nil {
-			return err
+	for _, one := range review.Requirements(k.SubjectTo, row) {
+		if !one.IsMet.Known {
+			return fmt.Errorf("%s: the run has no such value", one.Condition)
 		}
-		value, met := c.Met(row)
-		if value == "" {
-			return fmt.Errorf("%s: the run has no such value", text)
-		}
-		if !met {
+		if !one.IsMet.Value {
 			step.Judgement = Beyond
 		}
-		words = append(words, c.String()+": "+value)
+		words = append(words, one.Condition+": "+one.Value)
 	}
 	if tps := row.Values.Of(tool.Throughput); requested > 0 && tps.Known {
 		if made, _ := row.MadeRate(float64(requested)); !made {

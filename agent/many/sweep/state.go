@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -47,6 +48,8 @@ type Step struct {
 	Reason string `json:"reason,omitempty"`
 	// Judgement is the judgement in a Seek; Reason then has the values.
 	Judgement Judgement `json:"judgement,omitempty"`
+	// Measured are values of the run by the name of the measure, of a sweep with a Plan.
+	Measured map[string]float64 `json:"measured,omitempty"`
 }
 
 // Over reports whether nothing is left to do for the step.
@@ -69,6 +72,8 @@ type Sweep struct {
 	StopWhen        string  `json:"stop_when,omitempty"`
 	// Seek is set if the sweep is a search.
 	Seek *Seek `json:"seek,omitempty"`
+	// Plan is what a [Course] of another package keeps here: the plan of an A/B comparison.
+	Plan json.RawMessage `json:"plan,omitempty"`
 
 	Title  string            `json:"title,omitempty"`
 	Labels map[string]string `json:"labels,omitempty"`
@@ -87,11 +92,43 @@ type Commands struct {
 	Command []string `json:"command"`
 	Before  string   `json:"before,omitempty"`
 	After   string   `json:"after,omitempty"`
+	// Arms are the commands of those arms of an A/B comparison that have one of their own.
+	Arms map[string][]string `json:"arms,omitempty"`
+}
+
+// ArmSet is the set whose values are the keys of Commands.Arms.
+const ArmSet = "arm"
+
+// of returns the command of a step.
+func (c Commands) of(values map[string]string) []string {
+	if own, ok := c.Arms[values[ArmSet]]; ok {
+		return own
+	}
+	return c.Command
+}
+
+// filled returns the command of a step with its values.
+func (c Commands) filled(values map[string]string) []string {
+	var filled []string
+	for _, a := range c.of(values) {
+		filled = append(filled, Fill(a, values))
+	}
+	return filled
 }
 
 // Stored returns c in the form for the disk, with secrets blanked.
 func (c Commands) Stored(tools tool.Set) Commands {
-	return Commands{Command: c.read(tools).Redacted, Before: c.hook(c.Before, tools), After: c.hook(c.After, tools)}
+	stored := Commands{Before: c.hook(c.Before, tools), After: c.hook(c.After, tools)}
+	if len(c.Command) > 0 {
+		stored.Command = c.read(tools).Redacted
+	}
+	for arm, command := range c.Arms {
+		if stored.Arms == nil {
+			stored.Arms = map[string][]string{}
+		}
+		stored.Arms[arm] = Commands{Command: command}.read(tools).Redacted
+	}
+	return stored
 }
 
 // hook returns shell text with secrets blanked.
@@ -101,16 +138,12 @@ func (Commands) hook(text string, tools tool.Set) string {
 
 // Equal reports whether c and other are equal.
 func (c Commands) Equal(other Commands) bool {
-	return slices.Equal(c.Command, other.Command) && c.Before == other.Before && c.After == other.After
+	return slices.Equal(c.Command, other.Command) && c.Before == other.Before && c.After == other.After && maps.EqualFunc(c.Arms, other.Arms, slices.Equal)
 }
 
 // Describe returns the description of the benchmark's command line with the values of a step.
 func (c Commands) Describe(values map[string]string, tools tool.Set) tool.Description {
-	filled := Commands{Command: make([]string, len(c.Command))}
-	for i, a := range c.Command {
-		filled.Command[i] = Fill(a, values)
-	}
-	return filled.read(tools).Description
+	return Commands{Command: c.filled(values)}.read(tools).Description
 }
 
 func (c Commands) read(tools tool.Set) commandline.Command {
@@ -227,9 +260,9 @@ func readState(dir string) ([]byte, error) {
 	return data, err
 }
 
-// Last reads the user's newest readable sweep; skipped are the errors of newer ones. The error is
-// ErrNone if there is none.
-func Last(dataDir string) (s *Sweep, skipped []error, err error) {
+// Last reads the user's newest readable sweep, with a plan or without; skipped are the errors of newer
+// ones. The error is ErrNone if there is none.
+func Last(dataDir string, planned bool) (s *Sweep, skipped []error, err error) {
 	ids, err := List(dataDir)
 	if err != nil {
 		return nil, nil, err
@@ -239,8 +272,11 @@ func Last(dataDir string) (s *Sweep, skipped []error, err error) {
 			continue // only its owner can continue it
 		}
 		s, err := Load(dataDir, id)
-		if err == nil {
+		switch {
+		case err == nil && (s.Plan != nil) == planned:
 			return s, skipped, nil
+		case err == nil:
+			continue
 		}
 		skipped = append(skipped, err)
 	}
@@ -256,10 +292,10 @@ func List(dataDir string) ([]string, error) {
 	return ids, nil
 }
 
-// Claim makes this process the one that runs the sweep, until release. The error is ErrBusy if
+// Claim reserves the sweep for this process until release. The error is ErrBusy if
 // another process does.
 func (s *Sweep) Claim() (release func(), err error) {
-	f, err := rundir.Lock(s.Path(lockFile))
+	f, err := rundir.Directory(s.dir).Lock(lockFile, false)
 	if errors.Is(err, rundir.ErrLocked) {
 		return nil, fmt.Errorf("sweep %s: %w", s.ID, ErrBusy)
 	}

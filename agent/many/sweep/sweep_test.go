@@ -206,7 +206,7 @@ func TestAdvice(t *testing.T) {
 // unreadable one does not hide earlier ones.
 func TestCreateIsWhole(t *testing.T) {
 	data := t.TempDir()
-	if _, _, err := Last(data); !errors.Is(err, ErrNone) {
+	if _, _, err := Last(data, false); !errors.Is(err, ErrNone) {
 		t.Errorf("of nothing: %v", err)
 	}
 	s := &Sweep{ID: "a", Sets: []Set{set(t, "threads=1,2")}}
@@ -231,7 +231,7 @@ func TestCreateIsWhole(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	last, skipped, err := Last(data)
+	last, skipped, err := Last(data, false)
 	if err != nil || last.ID != "a" || len(skipped) != 1 || !errors.Is(skipped[0], fs.ErrNotExist) {
 		t.Errorf("%+v, %v, %v", last, skipped, err)
 	}

@@ -154,6 +154,9 @@ type Status struct {
 	// Replicating is false for a node that is up but currently not comparable with the others
 	// (joining, partitioned). No lag is computed for it.
 	Replicating bool
+	// NoData is set for a member of a cluster without the cluster's data, such as an arbiter or a
+	// router. It never has a position.
+	NoData bool
 
 	// LagSeconds is the engine's own measure of lag, if the engine has a better one than the
 	// history of positions (worker tables, Aurora's lag table). If it is unknown, the sampler
@@ -200,6 +203,12 @@ func Reached(position, goal Position) bool {
 	}
 	missing, ok := position.Behind(goal)
 	return ok && missing == 0
+}
+
+// SameHistory reports whether two positions can be compared.
+func SameHistory(a, b Position) bool {
+	_, ok := a.Behind(b)
+	return ok || Reached(a, b) || Reached(b, a)
 }
 
 // Value is one sample of a metric.

@@ -106,7 +106,7 @@ next:
 			continue
 		}
 		for i, g := range groups {
-			if sameHistory(g[0].Status.Position, s.Status.Position) {
+			if SameHistory(g[0].Status.Position, s.Status.Position) {
 				groups[i] = append(g, s)
 				continue next
 			}
@@ -114,12 +114,6 @@ next:
 		groups = append(groups, []*Sample{s})
 	}
 	return groups
-}
-
-// sameHistory reports whether two positions can be compared.
-func sameHistory(a, b Position) bool {
-	_, ok := a.Behind(b)
-	return ok || Reached(a, b) || Reached(b, a)
 }
 
 // mostAdvanced returns the sample that lacks the fewest transactions.
@@ -186,7 +180,7 @@ func (h *history) has(p Position) bool {
 	if len(h.entries) == 0 {
 		return false
 	}
-	return sameHistory(p, h.entries[len(h.entries)-1].position)
+	return SameHistory(p, h.entries[len(h.entries)-1].position)
 }
 
 // add records that p was the most advanced position at a time. If the whole cluster answered,

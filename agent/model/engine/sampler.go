@@ -20,10 +20,10 @@ const (
 	extraShare = 0.15
 )
 
-// ErrNotSampled is the error of a target that has not been asked yet.
+// ErrNotSampled is returned for a target before its first sample.
 var ErrNotSampled = errors.New("not sampled yet")
 
-// errLate is the error of a target that is still busy with an earlier tick.
+// errLate is returned for a target that is still busy with an earlier tick.
 var errLate = errors.New("no answer to an earlier tick yet")
 
 // Options of a Sampler. The zero value is usable.

@@ -306,7 +306,13 @@ func (s *Sampler) ReadStatements(ctx context.Context, targets map[string]*Statem
 		select {
 		case a := <-answer:
 			all[name] = a
+			continue
 		case <-ctx.Done():
+		}
+		select { // it may have answered while another was waited for
+		case a := <-answer:
+			all[name] = a
+		default:
 			all[name] = StatementsAnswer{Err: errors.New("the server did not answer in time")}
 		}
 	}

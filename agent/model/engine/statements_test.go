@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math"
 	"testing"
@@ -92,6 +93,39 @@ func TestReadStatements(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestReadStatementsBesideADeadServer guards that waiting for a server that does not answer loses no
+// other's answer.
+func TestReadStatementsBesideADeadServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		targets, wanted := []Target{{Name: "dead"}}, map[string]*StatementReading{"dead": nil}
+		for i := range 9 {
+			targets = append(targets, Target{Name: fmt.Sprint(i)})
+			wanted[fmt.Sprint(i)] = nil
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		s := NewSampler(targets, func(t Target) (Prober, error) {
+			if t.Name == "dead" {
+				return &fake{answer: after(time.Hour, &Status{})}, nil
+			}
+			return &counting{&fake{answer: after(time.Millisecond, &Status{})}, func(context.Context, *StatementReading) (*StatementReading, error) { return &StatementReading{}, nil }}, nil
+		}, time.Second, Options{Logger: slog.New(slog.DiscardHandler)})
+		done := make(chan error)
+		go func() { done <- s.Run(ctx) }()
+		wait, cancelWait := context.WithTimeout(ctx, 4*time.Second)
+		defer cancelWait()
+		all := s.ReadStatements(wait, wanted)
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		for name, a := range all {
+			if (a.Err == nil) != (name != "dead") {
+				t.Errorf("%s: %v", name, a.Err)
+			}
+		}
+	})
 }
 
 // reading returns a server's counts at a second of its uptime.

@@ -5,7 +5,7 @@ import "github.com/benchwatch/benchwatch/agent/model/measure"
 // The metrics that several engines share. Each engine sets those that its servers report; a metric
 // that a server lacks is absent, never 0.
 var (
-	QueriesTotal         = measure.NewCounter("db_queries_total", "Statements that clients sent (MySQL: Questions; MongoDB: opcounters). The agent's own are in it.")
+	QueriesTotal         = measure.NewCounter("db_queries_total", "Statements that clients sent (MySQL: Questions; MongoDB: commands that read or write, see databases.md). The agent's own are in it (MySQL).")
 	StatementsTotal      = measure.NewCounter("db_statements_total", "Statements executed, those of replication appliers included (MySQL: Queries).")
 	CommitsTotal         = measure.NewCounter("db_commits_total", "COMMIT statements executed (MySQL: Com_commit), so without autocommit. On asynchronous replicas applied transactions are in it.")
 	AutocommitsTotal     = measure.NewCounter("db_autocommits_total", "Transactions committed without a COMMIT statement since the agent sampled the server first (MySQL, MariaDB): those in the binary log (Binlog_cache_use) beyond the COMMIT statements, a lower bound; without a binary log the statements that write, while no client uses BEGIN or COMMIT.")
@@ -84,8 +84,11 @@ var (
 	LockWaits             = NewMeasure(300, "lock_waits", "Waiting for row locks", "clients waiting, on average", measure.Count, measure.Mean, measure.RateOf(LockWaitSeconds))
 	Deadlocks             = NewMeasure(310, "deadlocks", "Deadlocks", "per second", measure.PerSecond, measure.Increase)
 	CertificationFailures = NewMeasure(320, "certification_failures", "Certification failures", "transactions refused by the cluster per second", measure.PerSecond, measure.Increase)
-	ServerCPU             = NewMeasure(400, "process_cpu", "CPU of the server's process", "cores in use", measure.Count, measure.Mean)
-	ServerMemory          = NewMeasure(410, "server_memory", "Memory of the server's process", "resident", measure.Bytes, measure.Max)
+	// MachineCPU is for databases that report the CPU of their machine, such as managed ones.
+	MachineCPU = spread(column("", measure.EachServer, NewMeasure(395, "server_cpu", "CPU of the server's machine", "share of all cores in use, as the database reports it", measure.Ratio, measure.Mean)))
+
+	ServerCPU    = NewMeasure(400, "process_cpu", "CPU of the server's process", "cores in use", measure.Count, measure.Mean)
+	ServerMemory = NewMeasure(410, "server_memory", "Memory of the server's process", "resident", measure.Bytes, measure.Max)
 
 	// PagesRead and PageMisses describe the cache of pages.
 	PagesRead  = NewMeasure(606, "buffer_pool_reads", "Pages read from disk", "per second, since they were not in the buffer pool", measure.PerSecond, measure.Mean)
@@ -105,6 +108,9 @@ var (
 	Restarts        = uncharted(NewMeasure(910, "restarts", "Restarts", "restarts of the server", measure.Count, measure.Increase, measure.ValueOf(RestartsTotal)))
 	ConnectionLimit = NewMeasure(920, "connection_limit", "Connection limit", "client connections that the server allows", measure.Count, measure.Last,
 		measure.ValueOf(ConnectionsLimit))
+	ApplierThreads = NewMeasure(940, "applier_threads", "Applier threads", "threads that apply write sets", measure.Count, measure.Last)
+	// UsefulAppliers is a mean since the server's start or FLUSH STATUS.
+	UsefulAppliers = NewMeasure(945, "cert_deps_distance", "Useful applier threads", "mean distance of write sets that can be applied in parallel: more appliers help up to it", measure.Count, measure.Last)
 	// ClusterSize and Primary are charted only if they change.
 	ClusterSize = changing(NewMeasure(930, "cluster_size", "Cluster size", "members in the server's view of its cluster", measure.Count, measure.Last))
 	Primary     = changing(NewMeasure(935, "primary_component", "Primary component", "1 if the server is in the part of its cluster that can commit, else 0", measure.Count, measure.Last))

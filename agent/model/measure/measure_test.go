@@ -65,6 +65,8 @@ func TestValues(t *testing.T) {
 		{"share of time, at most 1", measure.ShareOf(paused), []float64{unknown, 0.25, 1, unknown, unknown}},
 		{"label sets are added up", measure.ValueOf(queue), []float64{1, 7, 8, 5, unknown}},
 		{"one label value", measure.ValueOf(queue).On("kind", "reads"), []float64{1, 2, 3, unknown, unknown}},
+		{"label values", measure.ValueOf(queue).On("kind", "reads", "none", "writes"), []float64{1, 7, 8, 5, unknown}},
+		{"a label value of both", measure.ValueOf(queue).Over(queue).On("kind", "reads"), []float64{1, 1, 1, unknown, unknown}},
 		{"a label value that is only part of another", measure.ValueOf(queue).On("kind", "read"), nil},
 		{"a label value without labels", measure.ValueOf(size).On("kind", "reads"), []float64{2, 2, 0, 2, 2}},
 		{"sum of metrics", measure.RateOf(hits).Plus(misses), []float64{unknown, 40, 80, 0, unknown}},

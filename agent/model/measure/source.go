@@ -23,15 +23,18 @@ type Source struct {
 	Op     Op
 	// Added are metrics that are added to Metric.
 	Added []*Metric
-	// only leaves out columns with another value of a label; nil: all columns count.
-	only *labelValue
+	// only leaves out columns with other values of a label; nil: all columns count.
+	only *labelValues
 	// Divisors are metrics whose sum divides the value: counters by their rate, gauges by their
 	// value. Division by 0 gives an unknown value.
 	Divisors []*Metric
 }
 
-// labelValue is a label and its value.
-type labelValue struct{ label, value string }
+// labelValues are values of a label.
+type labelValues struct {
+	label  string
+	values []string
+}
 
 // ValueOf returns the gauge m as a source.
 func ValueOf(m *Metric) Source { return Source{Metric: m, Op: Value} }
@@ -56,10 +59,10 @@ func (s Source) Over(metrics ...*Metric) Source {
 	return s
 }
 
-// On returns s for one value of a label instead of the sum over all values. It does not affect
+// On returns s for some values of a label instead of the sum over all values. It does not affect
 // metrics without labels.
-func (s Source) On(label, value string) Source {
-	s.only = &labelValue{label, value}
+func (s Source) On(label string, values ...string) Source {
+	s.only = &labelValues{label, values}
 	return s
 }
 
@@ -84,7 +87,7 @@ func (s *Source) values(c Columns) []float64 {
 		return nil
 	}
 	if len(s.Divisors) > 0 {
-		divisor := total(s.Divisors, nil, c, func(m *Metric) bool { return m.Kind == Counter })
+		divisor := total(s.Divisors, s.only, c, func(m *Metric) bool { return m.Kind == Counter })
 		if divisor == nil {
 			return nil
 		}
@@ -104,7 +107,7 @@ func (s *Source) values(c Columns) []float64 {
 
 // total adds up metrics; nil if one of them has no column. A row is unknown if one of the metrics
 // is unknown there.
-func total(metrics []*Metric, only *labelValue, c Columns, byRate func(*Metric) bool) []float64 {
+func total(metrics []*Metric, only *labelValues, c Columns, byRate func(*Metric) bool) []float64 {
 	var sum []float64
 	for i, m := range metrics {
 		values := column(m, only, c, byRate(m))
@@ -126,7 +129,7 @@ func total(metrics []*Metric, only *labelValue, c Columns, byRate func(*Metric) 
 
 // column adds up the label sets of a metric; nil if it has none. A server may leave out a label set
 // until its count exceeds 0, so a row is unknown only if all label sets are.
-func column(m *Metric, only *labelValue, c Columns, rate bool) []float64 {
+func column(m *Metric, only *labelValues, c Columns, rate bool) []float64 {
 	var sum []float64
 	for i, of := range columnsOf(m, only, c) {
 		values := c.Values(of.Name)
@@ -152,13 +155,13 @@ func column(m *Metric, only *labelValue, c Columns, rate bool) []float64 {
 }
 
 // columnsOf returns the columns of a metric. only does not affect metrics without labels.
-func columnsOf(m *Metric, only *labelValue, c Columns) []Column {
+func columnsOf(m *Metric, only *labelValues, c Columns) []Column {
 	columns := c.Of(m.Name)
 	if only == nil || len(m.Labels) == 0 {
 		return columns
 	}
 	return slices.DeleteFunc(slices.Clone(columns), func(of Column) bool {
 		value, _ := of.Label(only.label)
-		return value != only.value
+		return !slices.Contains(only.values, value)
 	})
 }

@@ -9,7 +9,7 @@ import (
 var (
 	Throughput = measure.New(measure.Measure{
 		ID: "transactions", Title: "Throughput", Short: "tps", Note: "operations per second, as the tool reports them",
-		Unit: measure.PerSecond, Scope: measure.Run, Summary: measure.Mean, MoreIsBetter: true, Rank: 100,
+		Unit: measure.PerSecond, Scope: measure.Run, Summary: measure.Mean, MoreIsBetter: true, EvenZero: true, Rank: 100,
 	})
 	QueryRate = measure.New(measure.Measure{
 		ID: "qps", Noun: "queries", Title: "Queries", Short: "qps", Note: "statements per second, as the tool reports them",

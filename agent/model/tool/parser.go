@@ -1,6 +1,12 @@
 package tool
 
-import "bytes"
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+)
 
 // Stream is the origin of a line.
 type Stream uint8
@@ -118,4 +124,62 @@ func (t *Tool) Match(base string) bool {
 // number of times, must not change the reports.
 type Flusher interface {
 	Flush(emit func(*Report))
+}
+
+// Set is the list of known tools in the order in which they are tried: built-in tools, then the
+// user's own.
+type Set []*Tool
+
+// ByName returns the tool called name, or nil.
+func (s Set) ByName(name string) *Tool {
+	for _, t := range s {
+		if t.Name == name {
+			return t
+		}
+	}
+	return nil
+}
+
+// Sniff returns the tool whose output head resembles most, or nil.
+func (s Set) Sniff(head []byte) *Tool {
+	var best *Tool
+	score := 0
+	for _, t := range s {
+		if sure := t.Sniff(head); sure > score {
+			best, score = t, sure
+		}
+	}
+	return best
+}
+
+// Names lists the tools, for messages.
+func (s Set) Names() string {
+	names := make([]string, len(s))
+	for i, t := range s {
+		names[i] = t.Name
+	}
+	return strings.Join(names, ", ")
+}
+
+// lineTime matches a date and time at the beginning of a line. Loggers write the fraction after a
+// point or a comma, YCSB after a colon.
+var lineTime = regexp.MustCompile(`^\[?(\d{4})[-/](\d\d)[-/](\d\d)[ T](\d\d:\d\d:\d\d)(?:[.,:](\d{1,9}))? ?(Z|[+-]\d\d:?\d\d)?`)
+
+// LineTime returns the wall-clock time at the beginning of a line; false if there is none. A time
+// without a zone is local.
+func LineTime(line []byte) (time.Time, bool) {
+	if len(line) < 19 || line[0] != '[' && (line[0] < '1' || line[0] > '2') {
+		return time.Time{}, false
+	}
+	m := lineTime.FindSubmatch(line[:min(len(line), 64)])
+	if m == nil {
+		return time.Time{}, false
+	}
+	text := fmt.Sprintf("%s-%s-%sT%s.%s0", m[1], m[2], m[3], m[4], m[5])
+	if zone := strings.ReplaceAll(string(m[6]), ":", ""); zone != "" {
+		t, err := time.Parse("2006-01-02T15:04:05Z0700", text+zone)
+		return t, err == nil
+	}
+	t, err := time.ParseInLocation("2006-01-02T15:04:05", text, time.Local)
+	return t, err == nil
 }

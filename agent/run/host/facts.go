@@ -1,10 +1,8 @@
 package host
 
 import (
-	"bufio"
 	"bytes"
 	"context"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -30,47 +28,51 @@ const (
 // OneQueue is the value of ReceiveQueues for one queue without RPS.
 const OneQueue = "1, no RPS"
 
-// Settings implements engine.Configured: the machine's hardware and kernel settings, as far as they
-// matter to a benchmark. Facts that the system does not report are absent.
+// Settings implements engine.Configured.
 func (p *procfsProber) Settings(context.Context) (engine.Settings, error) {
-	facts := engine.Settings{"kernel": p.release}
+	return facts(&p.files, p.previous, p.speeds), nil
+}
+
+// facts returns the machine's hardware and kernel settings, as far as they matter to a benchmark. Facts
+// that the system does not report are absent. r is a reading of the machine, nil if there is none.
+func facts(t tree, r *reading, links map[string]float64) engine.Settings {
+	facts := engine.Settings{}
 	set := func(name, value string) {
 		if value = strings.Join(strings.Fields(value), " "); value != "" {
 			facts[name] = value
 		}
 	}
-	set("cpu_model", cpuModel())
-	if p.previous != nil {
-		set("cpu_cores", strconv.Itoa(len(p.previous.cpus)))
-		if v := p.previous.single[memoryTotal]; v > 0 {
+	set("cpu_model", cpuModel(t))
+	if r != nil {
+		set("kernel", r.release)
+		set("cpu_cores", strconv.Itoa(len(r.cpus)))
+		if v := r.single[memoryTotal]; v > 0 {
 			set("memory_bytes", strconv.FormatFloat(v, 'f', 0, 64))
 		}
-	}
-	if nodes, err := filepath.Glob("/sys/devices/system/node/node[0-9]*"); err == nil && len(nodes) > 0 {
-		set("numa_nodes", strconv.Itoa(len(nodes)))
-	}
-	set("os", osName())
-	set("hardware", text("/sys/class/dmi/id/sys_vendor")+" "+text("/sys/class/dmi/id/product_name"))
-	set(Governor, text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"))
-	set("transparent_hugepage", chosen(text("/sys/kernel/mm/transparent_hugepage/enabled")))
-	for _, name := range []string{"vm.swappiness", "net.core.somaxconn", PortRange, "net.ipv4.tcp_tw_reuse"} {
-		set(name, text("/proc/sys/"+strings.ReplaceAll(name, ".", "/")))
-	}
-	for name, speed := range p.speeds {
-		set("link_"+name+"_mbit", strconv.FormatFloat(speed*8/1e6, 'f', 0, 64))
-	}
-	for name, value := range fileSystems(text("/proc/self/mountinfo")) {
-		set("filesystem_"+name, value)
-	}
-	for name, value := range receiveQueues("/sys/class/net") {
-		set(ReceiveQueues+name, value)
-	}
-	if p.previous != nil {
-		for name := range p.previous.disks {
-			set("disk_"+name, diskFacts("/sys/block/"+name))
+		for name := range r.disks {
+			set("disk_"+name, diskFacts(t, "/sys/block/"+name))
 		}
 	}
-	return facts, nil
+	if nodes := t.glob("/sys/devices/system/node/node[0-9]*"); len(nodes) > 0 {
+		set("numa_nodes", strconv.Itoa(len(nodes)))
+	}
+	set("os", osName(t))
+	set("hardware", word(t, "/sys/class/dmi/id/sys_vendor")+" "+word(t, "/sys/class/dmi/id/product_name"))
+	set(Governor, word(t, "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"))
+	set("transparent_hugepage", chosen(word(t, "/sys/kernel/mm/transparent_hugepage/enabled")))
+	for _, name := range []string{"vm.swappiness", "net.core.somaxconn", PortRange, "net.ipv4.tcp_tw_reuse"} {
+		set(name, word(t, "/proc/sys/"+strings.ReplaceAll(name, ".", "/")))
+	}
+	for name, speed := range links {
+		set("link_"+name+"_mbit", strconv.FormatFloat(speed*8/1e6, 'f', 0, 64))
+	}
+	for name, value := range fileSystems(word(t, "/proc/self/mountinfo")) {
+		set("filesystem_"+name, value)
+	}
+	for name, value := range receiveQueues(t, "/sys/class/net") {
+		set(ReceiveQueues+name, value)
+	}
+	return facts
 }
 
 // maxFileSystems bounds the recorded file systems.
@@ -101,20 +103,16 @@ func fileSystems(mounts string) map[string]string {
 }
 
 // receiveQueues returns how interfaces with a link distribute received packets over cores.
-func receiveQueues(net string) map[string]string {
+func receiveQueues(t tree, net string) map[string]string {
 	found := map[string]string{}
-	interfaces, err := os.ReadDir(net)
-	if err != nil {
-		return nil
-	}
-	for _, entry := range interfaces {
-		name := entry.Name()
-		queues, err := filepath.Glob(filepath.Join(net, name, "queues", "rx-*"))
-		if err != nil || len(queues) == 0 || notLinks.MatchString(name) {
+	for _, folder := range t.glob(net + "/*") {
+		name := filepath.Base(folder)
+		queues := t.glob(folder + "/queues/rx-*")
+		if len(queues) == 0 || notLinks.MatchString(name) {
 			continue
 		}
 		value := strconv.Itoa(len(queues))
-		switch mask := strings.Trim(text(filepath.Join(queues[0], "rps_cpus")), "0,"); {
+		switch mask := strings.Trim(word(t, queues[0]+"/rps_cpus"), "0,"); {
 		case mask != "":
 			value += ", RPS"
 		case len(queues) == 1:
@@ -126,24 +124,24 @@ func receiveQueues(net string) map[string]string {
 }
 
 // diskFacts describes a disk from its folder in /sys/block.
-func diskFacts(folder string) string {
+func diskFacts(t tree, folder string) string {
 	var facts []string
-	if model := text(folder + "/device/model"); model != "" {
+	if model := word(t, folder+"/device/model"); model != "" {
 		facts = append(facts, model)
 	}
-	if sectors, ok := new(files).number(folder + "/size"); ok {
+	if sectors, ok := number(t, folder+"/size"); ok {
 		facts = append(facts, strconv.FormatFloat(sectors*512, 'f', 0, 64)+" bytes")
 	}
-	if kind, ok := new(files).number(folder + "/queue/rotational"); ok && kind == 1 {
+	if kind, ok := number(t, folder+"/queue/rotational"); ok && kind == 1 {
 		facts = append(facts, "rotational")
 	}
-	if scheduler := text(folder + "/queue/scheduler"); scheduler != "" {
+	if scheduler := word(t, folder+"/queue/scheduler"); scheduler != "" {
 		if word := chosen(scheduler); word != "" {
 			scheduler = word
 		}
 		facts = append(facts, "scheduler "+scheduler)
 	}
-	if cache := text(folder + "/queue/write_cache"); cache != "" {
+	if cache := word(t, folder+"/queue/write_cache"); cache != "" {
 		facts = append(facts, cache)
 	}
 	return strings.Join(facts, ", ")
@@ -152,7 +150,7 @@ func diskFacts(folder string) string {
 // ProcessLimits returns the limits of a process on this machine; nil if it has ended.
 func ProcessLimits(pid int) engine.Settings {
 	facts := engine.Settings{}
-	for line := range strings.Lines(text("/proc/" + strconv.Itoa(pid) + "/limits")) {
+	for line := range strings.Lines(word(new(files), "/proc/"+strconv.Itoa(pid)+"/limits")) {
 		for title, name := range map[string]string{"Max open files": OpenFiles, "Max processes": Processes} {
 			if rest, ok := strings.CutPrefix(line, title); ok {
 				if soft := strings.Fields(rest); len(soft) > 0 {
@@ -167,15 +165,6 @@ func ProcessLimits(pid int) engine.Settings {
 	return facts
 }
 
-// text returns the content of a small file; empty if it can't be read.
-func text(path string) string {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return ""
-	}
-	return string(bytes.TrimSpace(data))
-}
-
 // chosen returns the word in brackets, as in "always [madvise] never".
 func chosen(words string) string {
 	_, rest, _ := strings.Cut(words, "[")
@@ -183,23 +172,18 @@ func chosen(words string) string {
 	return word
 }
 
-func cpuModel() string {
-	f, err := os.Open("/proc/cpuinfo")
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	for lines.Scan() {
-		if name, value, ok := strings.Cut(lines.Text(), ":"); ok && strings.TrimSpace(name) == "model name" {
-			return value
+func cpuModel(t tree) string {
+	text, _ := t.read("/proc/cpuinfo") // unknown without it
+	for line := range bytes.Lines(text) {
+		if name, value, ok := bytes.Cut(line, []byte(":")); ok && string(bytes.TrimSpace(name)) == "model name" {
+			return string(value)
 		}
 	}
 	return ""
 }
 
-func osName() string {
-	for line := range strings.Lines(text("/etc/os-release")) {
+func osName(t tree) string {
+	for line := range strings.Lines(word(t, "/etc/os-release")) {
 		if value, ok := strings.CutPrefix(line, "PRETTY_NAME="); ok {
 			return strings.Trim(strings.TrimSpace(value), `"`)
 		}

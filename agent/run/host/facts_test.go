@@ -63,7 +63,7 @@ func TestReceiveQueues(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if d := cmp.Diff(map[string]string{"eth0": OneQueue, "eth1": "1, RPS", "eth2": "2"}, receiveQueues(net)); d != "" {
+	if d := cmp.Diff(map[string]string{"eth0": OneQueue, "eth1": "1, RPS", "eth2": "2"}, receiveQueues(new(files), net)); d != "" {
 		t.Error(d)
 	}
 }

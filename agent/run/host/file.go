@@ -3,13 +3,28 @@ package host
 import (
 	"bytes"
 	"io/fs"
+	"path/filepath"
 	"slices"
 	"strconv"
 
 	"golang.org/x/sys/unix"
 )
 
-// files reads the small files of a kernel, into one buffer. Package os takes three times as many
+// tree is where the small files of a machine's kernel are read: on this machine, or copied from another.
+type tree interface {
+	// read returns the content of a file, valid until the next call.
+	read(path string) ([]byte, error)
+	// glob returns the sorted files and folders that match a pattern of package path.
+	glob(pattern string) []string
+}
+
+// word returns the content of a small file without blanks around it; empty if it can't be read.
+func word(t tree, path string) string {
+	data, _ := t.read(path) // a file that is missing has no content
+	return string(bytes.TrimSpace(data))
+}
+
+// files reads the small files of this machine's kernel, into one buffer. Package os takes three times as many
 // system calls per file: it registers the file for polling, and begins with 512 bytes.
 type files struct{ buffer []byte }
 
@@ -36,9 +51,15 @@ func (f *files) read(path string) ([]byte, error) {
 	}
 }
 
-// number returns the number in a file that has nothing else.
-func (f *files) number(path string) (float64, bool) {
-	data, err := f.read(path)
+// glob implements tree.
+func (*files) glob(pattern string) []string {
+	found, _ := filepath.Glob(pattern) // the patterns are valid
+	return found
+}
+
+// number returns the number at the beginning of a file.
+func number(t tree, path string) (float64, bool) {
+	data, err := t.read(path)
 	if err != nil {
 		return 0, false
 	}

@@ -1,6 +1,11 @@
+// Package host samples machines: the agent's own from procfs, others from their node_exporter. Both
+// sources give the same values, so a limit of the generator is found in the same way as a limit of
+// a server.
 package host
 
-import "github.com/benchwatch/benchwatch/agent/model/measure"
+import (
+	"github.com/benchwatch/benchwatch/agent/model/measure"
+)
 
 func gauge(name string, labels ...string) *measure.Metric {
 	return &measure.Metric{Name: name, Labels: labels}
@@ -85,7 +90,7 @@ func shareOfCPU(m *measure.Metric, others ...*measure.Metric) measure.Source {
 var (
 	Busy = measure.New(measure.Measure{
 		ID: "cpu_busy", Title: "CPU", Short: "busy", Note: "share of all cores in use",
-		Unit: measure.Ratio, Scope: measure.Host, Summary: measure.Mean, Spread: true, Column: measure.EachHost, Rank: 10,
+		Unit: measure.Ratio, Scope: measure.Host, Summary: measure.Mean, Spread: true, EvenZero: true, Column: measure.EachHost, Rank: 10,
 	}).Or(shareOfCPU(cpuUser, cpuSystem, cpuSoftIRQ, cpuIRQ, cpuSteal), measure.ValueOf(BusyShare))
 	IOWait = measure.New(measure.Measure{
 		ID: "cpu_iowait", ChartOf: Busy, Title: "CPU waiting for disks", Short: "iowait", Note: "share of all cores idle while a disk was waited for",
@@ -182,3 +187,7 @@ var (
 func cost(rank int, id, title, note string, unit measure.Unit, sources ...measure.Source) *measure.Measure {
 	return measure.New(measure.Measure{ID: id, Title: title, Note: note, Unit: unit, Scope: measure.Host, Summary: measure.Cost, NoChart: true, Rank: rank}).Or(sources...)
 }
+
+// File is the name of the file with the samples of the run's machines in a run directory. Its
+// format is the same as for servers, see package record.
+const File = "host.jsonl"

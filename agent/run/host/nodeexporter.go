@@ -22,6 +22,7 @@ import (
 const (
 	Procfs       = "procfs"        // the agent's own machine
 	NodeExporter = "node_exporter" // Target.Address is the URL
+	SSH          = "ssh"           // Target.Address is the machine's name for ssh
 )
 
 // Open returns a prober of a machine. It does not connect.
@@ -31,6 +32,8 @@ func Open(t engine.Target, _ *slog.Logger) (engine.Prober, error) {
 		return newProcfsProber(), nil
 	case NodeExporter:
 		return newExporterProber(t.Address)
+	case SSH:
+		return newSSHProber(t)
 	}
 	return nil, fmt.Errorf("machines have no engine %q", t.Engine)
 }

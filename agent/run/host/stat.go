@@ -8,10 +8,9 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 )
 
-// kernelStat is what is read of /proc/stat. Package procfs reads all of it, of which the
+// kernelStat is what is read of /proc/stat. Package procfs reads the whole file, of which the
 // interrupts of a machine with many cores are thousands of numbers.
 type kernelStat struct {
-	all      cpuTime // of all cores
 	cores    map[string]cpuTime
 	switches float64
 	booted   float64 // seconds of Unix time
@@ -20,8 +19,8 @@ type kernelStat struct {
 // jiffies are what /proc counts in, a hundredth of a second on all machines that Go runs on.
 const jiffies = 100
 
-func readStat(f *files) (*kernelStat, error) {
-	text, err := f.read("/proc/stat")
+func readStat(t tree) (*kernelStat, error) {
+	text, err := t.read("/proc/stat")
 	if err != nil {
 		return nil, err
 	}
@@ -34,9 +33,7 @@ func parseStat(text []byte) (*kernelStat, error) {
 		name, rest, _ := bytes.Cut(line, []byte(" "))
 		switch {
 		case bytes.HasPrefix(name, []byte("cpu")):
-			if core := string(name[len("cpu"):]); core == "" {
-				s.all = coreTime(rest)
-			} else {
+			if core := string(name[len("cpu"):]); core != "" { // else the sum of all
 				s.cores[core] = coreTime(rest)
 			}
 		case string(name) == "ctxt":

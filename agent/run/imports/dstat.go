@@ -22,7 +22,7 @@ var dstatColumns = []struct {
 }
 
 // dstat reads lines such as " 67  11  20   0   1| 505k 6797k|   0     0 |…". The headings of the
-// columns are below those of their groups.
+// columns are below their groups.
 func dstat(s *sheet) func(string) {
 	var groups [][]string // the column headings
 	clock := clock{}

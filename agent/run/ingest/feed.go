@@ -235,11 +235,15 @@ func finishOn(closed <-chan struct{}, finish func()) (stop func()) {
 }
 
 // Follow reads one stream's file until ctx is done or, after finish is closed, to
-// the file's end. A file that does not exist has no lines.
+// the file's end. A file that does not exist has no lines. After an error that
+// follow.TooManyOpen recognises nothing has been read, and Follow can be called again.
 func (f *Feed) Follow(ctx context.Context, path string, stream tool.Stream, notifier *follow.Notifier, finish <-chan struct{}) error {
+	r, err := follow.Open(path, follow.Options{Notifier: notifier, Direct: true})
+	if follow.TooManyOpen(err) {
+		return err
+	}
 	caughtUp := sync.OnceFunc(func() { f.CaughtUp(ctx) })
 	defer caughtUp()
-	r, err := follow.Open(path, follow.Options{Notifier: notifier, Direct: true})
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -57,7 +57,7 @@ type Intervals struct {
 	series.Table[Column]
 	Warmup []bool
 	// Part numbers the runs within one output, from 1. Each restarts the tool's clock; its rows
-	// follow those of the previous part.
+	// follow the previous part.
 	Part []int
 
 	// QuietWarmup: the tool warmed up before its clock started, without reporting on it.

@@ -64,7 +64,6 @@ type state struct {
 	complete     bool // the last summary is complete
 	// countsFailures: the tool's transactions include failed ones.
 	countsFailures bool
-	starts         int
 }
 
 // counter is a count since the start. intervals adds up rate times length where the tool does not
@@ -158,7 +157,6 @@ func (s *state) apply(r *tool.Report, at time.Time) {
 }
 
 func (s *state) start(r *tool.Report) {
-	s.starts++
 	s.phase = r.Phase
 	if r.Version != "" {
 		s.version = r.Version

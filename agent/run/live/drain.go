@@ -1,6 +1,8 @@
 package live
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/model/engine"
@@ -11,10 +13,11 @@ import (
 // most advanced member of its cluster had then. That happens between two samples.
 type drain struct {
 	end     time.Time
-	targets map[string]engine.Target   // the replicas, by name
-	last    map[string]*engine.Sample  // of each member of a cluster, before the goals are set
-	goals   map[string]engine.Position // by cluster
-	lacking map[string]time.Time       // when a sample last showed that the replica had not caught up
+	targets map[string]engine.Target     // the replicas, by name
+	servers map[string]engine.Target     // to which the tool connected: replicas if another one is the source
+	last    map[string]*engine.Sample    // of each member of a cluster, before the goals are set
+	goals   map[string][]engine.Position // by cluster, one for each history, such as a shard's
+	lacking map[string]time.Time         // when a sample last showed that the replica had not caught up
 	reached map[string]rundir.Drain
 }
 
@@ -34,11 +37,11 @@ func replicates(targets []engine.Target) bool {
 }
 
 // newDrain returns the drain of a run that has ended. The server to which the tool wrote has
-// nothing to catch up with.
+// nothing to catch up with; a tool may also connect to replicas.
 func newDrain(end time.Time, targets []engine.Target, servers *rundir.Servers) *drain {
 	d := &drain{
-		end: end, targets: map[string]engine.Target{}, last: map[string]*engine.Sample{}, goals: map[string]engine.Position{},
-		lacking: map[string]time.Time{}, reached: map[string]rundir.Drain{},
+		end: end, targets: map[string]engine.Target{}, servers: map[string]engine.Target{}, last: map[string]*engine.Sample{},
+		goals: map[string][]engine.Position{}, lacking: map[string]time.Time{}, reached: map[string]rundir.Drain{},
 	}
 	members := map[string]int{}
 	for _, t := range targets {
@@ -46,7 +49,11 @@ func newDrain(end time.Time, targets []engine.Target, servers *rundir.Servers) *
 	}
 	for _, t := range targets {
 		server := servers.Server(t.Name)
-		if t.Cluster != "" && members[t.Cluster] > 1 && (server == nil || !server.Connected) {
+		switch {
+		case t.Cluster == "" || members[t.Cluster] < 2:
+		case server != nil && server.Connected:
+			d.servers[t.Name] = t
+		default:
 			d.targets[t.Name] = t
 		}
 	}
@@ -62,13 +69,16 @@ func (d *drain) frame(f *engine.Frame) {
 	}
 	for i := range f.Samples {
 		s := &f.Samples[i]
+		if s.Up() && s.Status.NoData {
+			delete(d.targets, s.Target.Name)
+		}
 		if !hasPosition(s) {
 			continue
 		}
 		if s.Source {
-			delete(d.targets, s.Target.Name)
+			d.replicas(s, f)
 		}
-		goal := d.goals[s.Target.Cluster]
+		goal := d.goal(s)
 		if goal == nil {
 			d.last[s.Target.Name] = s
 			continue
@@ -79,6 +89,28 @@ func (d *drain) frame(f *engine.Frame) {
 		}
 		d.sample(s, goal)
 	}
+}
+
+// replicas removes a source from the targets, and adds the servers that replicate from it although
+// the tool connected to them.
+func (d *drain) replicas(source *engine.Sample, f *engine.Frame) {
+	delete(d.targets, source.Target.Name)
+	for name, t := range d.servers {
+		s := f.Sample(name)
+		if s != nil && s != source && t.Cluster == source.Target.Cluster && hasPosition(s) && engine.SameHistory(s.Status.Position, source.Status.Position) {
+			d.targets[name] = t
+		}
+	}
+}
+
+// goal returns the goal of a sample's history; nil if it has none.
+func (d *drain) goal(s *engine.Sample) engine.Position {
+	for _, goal := range d.goals[s.Target.Cluster] {
+		if engine.SameHistory(goal, s.Status.Position) {
+			return goal
+		}
+	}
+	return nil
 }
 
 // sample records whether a replica has reached its goal.
@@ -104,14 +136,14 @@ func (d *drain) sample(s *engine.Sample, goal engine.Position) {
 	d.reached[name] = rundir.Drain{Seconds: &seconds, ResolutionSeconds: resolution}
 }
 
-// setGoals sets the goal of each cluster without one, once all members that answered before have
+// setGoals sets the goals of each cluster without one, once all members that answered before have
 // answered.
 func (d *drain) setGoals(f *engine.Frame) {
-	best := map[string]engine.Position{}
+	best := map[string][]engine.Position{}
 	for i := range f.Samples {
 		s := &f.Samples[i]
-		if p := best[s.Target.Cluster]; hasPosition(s) && (p == nil || !engine.Reached(p, s.Status.Position)) {
-			best[s.Target.Cluster] = s.Status.Position
+		if cluster := s.Target.Cluster; hasPosition(s) && d.goals[cluster] == nil {
+			best[cluster] = withMostAdvanced(best[cluster], s.Status.Position)
 		}
 	}
 	if f.Tick.Sub(d.end) < goalTimeout {
@@ -121,11 +153,20 @@ func (d *drain) setGoals(f *engine.Frame) {
 			}
 		}
 	}
-	for cluster, position := range best {
-		if d.goals[cluster] == nil {
-			d.goals[cluster] = position
-		}
+	maps.Copy(d.goals, best)
+}
+
+// withMostAdvanced returns positions of several histories with p, if it is the most advanced one of
+// its own.
+func withMostAdvanced(positions []engine.Position, p engine.Position) []engine.Position {
+	i := slices.IndexFunc(positions, func(other engine.Position) bool { return engine.SameHistory(other, p) })
+	switch {
+	case i < 0:
+		return append(positions, p)
+	case !engine.Reached(positions[i], p):
+		positions[i] = p
 	}
+	return positions
 }
 
 // hasPosition reports whether a sample has the server's position.

@@ -23,6 +23,9 @@ type Options struct {
 	// Topology returns the currently sampled servers: a new value after the configuration has
 	// changed.
 	Topology func() *topology.Topology
+	// Borrow adds to the topology the servers whose login the wrapper of a run lends, until GiveBack
+	// is called with the same directory. It may take 2 s.
+	Borrow, GiveBack func(rundir.Directory)
 	// Machine is this machine; default: as reported by the system.
 	Machine *topology.Machine
 	// ReadSettings requests that the targets' settings are read at the next tick.
@@ -128,6 +131,9 @@ func (o *Options) defaults() {
 	if o.Topology == nil {
 		none := &topology.Topology{}
 		o.Topology = func() *topology.Topology { return none }
+	}
+	if o.Borrow == nil {
+		o.Borrow, o.GiveBack = func(rundir.Directory) {}, func(rundir.Directory) {}
 	}
 	if o.Machine == nil {
 		here := topology.LocalMachine()

@@ -40,6 +40,7 @@ type tracker struct {
 	metaFile os.FileInfo
 
 	statements statements // used by follow's goroutine
+	settled    bool       // used by follow's goroutine: see settle
 	diskLow    bool       // used by the recording goroutine: the servers are not recorded
 
 	mu    sync.Mutex
@@ -106,6 +107,8 @@ func (t *tracker) follow(ctx context.Context, notifier *follow.Notifier) {
 	t.read(readCtx, &readers, notifier)
 	defer t.release()
 	t.log.Info("following run", "title", t.meta.Title)
+	t.opts.Borrow(t.dir)
+	defer t.opts.GiveBack(t.dir)
 
 	wake, cancel := t.subscribe(notifier)
 	defer cancel()
@@ -132,11 +135,8 @@ func (t *tracker) follow(ctx context.Context, notifier *follow.Notifier) {
 			readers.Wait()
 			if ctx.Err() == nil {
 				t.recordClock()
-				if err := t.feed.ReadLatencies(ctx, t.dir); err != nil {
-					t.fault("read the tool's latencies", err)
-				}
+				t.whenPossible(ctx, "read the tool's latencies", func() error { return t.feed.ReadLatencies(ctx, t.dir) })
 				t.feed.Close(t.now())
-				t.settle()
 				t.awaitDrain(ctx)
 			}
 			return
@@ -156,11 +156,29 @@ func (t *tracker) read(ctx context.Context, readers *sync.WaitGroup, notifier *f
 	}
 	for name, stream := range map[string]tool.Stream{rundir.StdoutFile: tool.Stdout, rundir.StderrFile: tool.Stderr} {
 		readers.Go(func() {
-			err := t.feed.Follow(ctx, t.dir.Path(name), stream, notifier, t.finish)
-			if err != nil && ctx.Err() == nil {
-				t.fault("read the tool's output", err)
-			}
+			t.whenPossible(ctx, "read the tool's output", func() error { return t.feed.Follow(ctx, t.dir.Path(name), stream, notifier, t.finish) })
 		})
+	}
+}
+
+// whenPossible reads a file of the run, and waits while this process has too many files open: what
+// the run's results are made of is not left out.
+func (t *tracker) whenPossible(ctx context.Context, what string, read func() error) {
+	tick := time.NewTicker(t.opts.Poll)
+	defer tick.Stop()
+	for {
+		err := read()
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		t.fault(what, err)
+		if !follow.TooManyOpen(err) {
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
 	}
 }
 
@@ -270,16 +288,13 @@ func lastWrite(d rundir.Directory, start time.Time, ahead time.Duration) time.Ti
 	return last.UTC()
 }
 
-// settle adds to run.json the facts that only the tool's output shows.
-func (t *tracker) settle() {
-	snap := t.snapshot()
-	t.mu.Lock()
-	owner := t.owner != nil
-	t.mu.Unlock()
-	if !owner {
-		return
+// settle adds to run.json the facts that only the tool's output shows, once. The owner does not
+// close the run without them; false if they could not be written.
+func (t *tracker) settle() bool {
+	if t.settled {
+		return true
 	}
-	output := t.feed.Output()
+	snap, output := t.snapshot(), t.feed.Output()
 	meta, err := t.dir.Update(func(m *rundir.Meta) {
 		m.ToolVersion, m.Workload, m.RatePerSecond = snap.Meta.ToolVersion, snap.Meta.Workload, snap.Meta.RatePerSecond
 		if t.opts.SamplerLate != nil && m.Mirror == nil && !m.SamplerLateSeconds.Known {
@@ -292,10 +307,12 @@ func (t *tracker) settle() {
 	})
 	if err != nil {
 		t.fault("record the run's outcome", err)
-		return
+		return false
 	}
+	t.settled = true
 	t.setMeta(meta)
 	t.opts.Sink.Settled(t.dir, t.snapshot())
+	return true
 }
 
 // beginDrain has the servers sampled at once: the drain is measured from their positions at the
@@ -337,7 +354,7 @@ func (t *tracker) awaitDrain(ctx context.Context) {
 		if closed {
 			return
 		}
-		if owner && finished && t.statementsRecorded() && t.close() {
+		if owner && t.settle() && finished && t.statementsRecorded() && t.close() {
 			return
 		}
 		select {
@@ -383,6 +400,7 @@ func (t *tracker) close() bool {
 		return false
 	}
 	t.setMeta(meta)
+	_ = t.dir.EndLogin() // the wrapper may have been killed
 	t.log.Info("run over", "outcome", meta.Outcome, "reason", meta.Reason)
 	return true
 }

@@ -455,6 +455,56 @@ func TestServerOfTheToolDoesNotDrain(t *testing.T) {
 	}
 }
 
+// TestDrainByHistory guards that a member without data is not waited for; that each shard of a
+// cluster has its own goal; and that a replica drains although the tool connected to it, as a tool
+// does that gets a list of all members.
+func TestDrainByHistory(t *testing.T) {
+	targets := []engine.Target{{Name: "p1", Cluster: "c"}, {Name: "s1", Cluster: "c"}, {Name: "arbiter", Cluster: "c"}, {Name: "p2", Cluster: "c"}, {Name: "s2", Cluster: "c"}}
+	var servers rundir.Servers
+	for _, o := range targets {
+		servers.Targets = append(servers.Targets, rundir.Server{Target: o.Name, Cluster: "c", Connected: o.Name != "s2"})
+	}
+	end := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
+	d := newDrain(end, targets, &servers)
+	frame := func(after time.Duration, positions ...shardPosition) {
+		f := engine.Frame{Tick: end.Add(after)}
+		for i, p := range positions {
+			s := engine.Sample{Target: &targets[i], Tick: f.Tick, Asked: f.Tick, Answered: f.Tick, Source: i == 0 || i == 3}
+			s.Status = &engine.Status{Position: p, Replicating: true}
+			if i == 2 {
+				s.Status = &engine.Status{NoData: true}
+			}
+			f.Samples = append(f.Samples, s)
+		}
+		d.frame(&f)
+	}
+	one, two := func(n int64) shardPosition { return shardPosition{1, n} }, func(n int64) shardPosition { return shardPosition{2, n} }
+	frame(-time.Second, one(90), one(80), one(0), two(7), two(5))
+	frame(0, one(100), one(90), one(0), two(8), two(6))
+	frame(time.Second, one(100), one(100), one(0), two(8), two(7))
+	if d.finished() {
+		t.Errorf("finished: %+v", d.results())
+	}
+	frame(2*time.Second, one(100), one(100), one(0), two(8), two(8))
+	results := d.results()
+	if !d.finished() || len(results) != 2 || *results["s1"].Seconds != 1 || *results["s2"].Seconds != 2 {
+		t.Errorf("%+v", results)
+	}
+}
+
+// shardPosition is a position in the history of one shard.
+type shardPosition struct{ shard, n int64 }
+
+func (p shardPosition) Behind(engine.Position) (uint64, bool) { return 0, false }
+
+func (p shardPosition) Reaches(goal engine.Position) bool {
+	g, ok := goal.(shardPosition)
+	return ok && g.shard == p.shard && p.n >= g.n
+}
+
+func (p shardPosition) Scalar() float64 { return float64(p.n) }
+func (p shardPosition) String() string  { return fmt.Sprint(p.n) }
+
 type drainFrame struct {
 	after     time.Duration
 	positions []int64

@@ -327,7 +327,7 @@ func (d *Deliverer) next(now time.Time) *delivery {
 		if q.due(now) == nil {
 			continue
 		}
-		lock, err := rundir.Lock(path)
+		lock, err := rundir.Directory(filepath.Dir(path)).Lock(rundir.MarkersLock, false)
 		if err != nil {
 			if !errors.Is(err, rundir.ErrLocked) && !errors.Is(err, fs.ErrNotExist) {
 				d.complain(q, err)

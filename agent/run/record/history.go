@@ -36,7 +36,7 @@ type History struct {
 	Servers []*Server
 	Samples series.Thinned[ServerMeasure]
 	// Hosts are the run's machines in the order of their first appearance, HostSamples
-	// their measures. Host is the one that made the load.
+	// their measures. Host made the load.
 	Hosts       []*Host
 	HostSamples series.Thinned[ServerMeasure]
 	Host        Host
@@ -55,7 +55,7 @@ type History struct {
 	part series.Span
 }
 
-// Whole is the part of a history that is all of it.
+// Whole is the whole history as a part.
 var Whole = series.Span{From: math.Inf(-1), To: math.Inf(1)}
 
 // Damage is what could not be read. None of it ends the reading.
@@ -73,7 +73,7 @@ type Damage struct {
 	Problems []string
 }
 
-// DamageLines describes the damage, a line each; nothing if there is none.
+// DamageLines describes the damage, a line for each.
 func (h *History) DamageLines() []string {
 	var lines []string
 	count := func(n int, one, many string) {
@@ -138,7 +138,7 @@ func Read(ctx context.Context, dir rundir.Directory, t *tool.Tool) (*History, er
 
 // ReadServers completes what ReadOutput returned, once. Of the servers' values it
 // reads those of the metrics that keep wants, which takes less time; nil wants all.
-// The error is that of a ctx that is done.
+// The error is from a ctx that is done.
 func (h *History) ReadServers(ctx context.Context, keep func(metric string) bool) error {
 	h.Samples.Sorted = hasSpread
 	h.Samples.ToolEnd, h.Samples.MaxColumns = h.ToolEnd(), maxServers*len(measure.All(measure.Server))

@@ -50,7 +50,7 @@ func (h *Host) Has(role rundir.HostRole) bool { return slices.Contains(h.Roles, 
 
 func (h *Host) key(m *measure.Measure) ServerMeasure { return ServerMeasure{h.Target, m} }
 
-// hasSpread are the columns of which it is of interest how long they were above a limit.
+// hasSpread are the columns whose time above a limit is reported.
 func hasSpread(k ServerMeasure) bool { return k.Measure.Spread }
 
 // readHosts reads what the machines did.

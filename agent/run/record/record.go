@@ -1,9 +1,13 @@
 package record
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"math"
 	"os"
 	"sync"
 	"time"
@@ -23,7 +27,7 @@ type Recorder struct {
 	settings      settingsRecorder
 }
 
-// ErrDiskLow is the error of a record that was left out so that the tool's output has
+// ErrDiskLow is returned for a record that was left out so that the tool's output has
 // the rest of the disk.
 var ErrDiskLow = errors.New("the disk is nearly full: the rest is for the tool's output")
 
@@ -78,7 +82,7 @@ func (r *Recorder) RecordHosts(f engine.Frame) error {
 	facts := f
 	facts.Samples = nil
 	for _, s := range f.Samples {
-		if s.Target.Engine == host.Procfs && s.Settings != nil {
+		if (s.Target.Engine == host.Procfs || s.Target.Engine == host.SSH) && s.Settings != nil {
 			target := *s.Target // servers may have the same name
 			target.Name = MachineSettings + target.Name
 			s.Target = &target
@@ -183,4 +187,64 @@ func (l *lineFile) close() {
 		l.file.Close()
 		l.file = nil
 	}
+}
+
+// Newest reads the samples of a run's servers or machines as they are recorded.
+type Newest struct {
+	path   string
+	offset int64
+	reader statusReader
+	buffer []byte
+}
+
+// NewNewest returns a Newest of a record that has read nothing yet.
+func NewNewest(path string) *Newest {
+	n := &Newest{path: path}
+	n.reader = statusReader{zero: time.Unix(0, 0), rows: math.MaxInt, targets: map[string]*readTarget{}}
+	return n
+}
+
+// maxNewest is how many bytes are read at once.
+const maxNewest = 4 << 20
+
+// Read reads what has been recorded since it was called last. It returns the servers' rows,
+// which are valid until the next call: rows from Begin are new, and the one before
+// is there for rates. A file that does not exist has none.
+func (n *Newest) Read() ([]*ServerRows, error) {
+	for _, s := range n.reader.servers {
+		s.next()
+	}
+	file, err := rundir.Open(n.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read status: %w", err)
+	}
+	defer file.Close()
+	if n.buffer == nil {
+		n.buffer = make([]byte, LongestStatus)
+	}
+	for total := 0; total < maxNewest; {
+		size, err := file.ReadAt(n.buffer, n.offset)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, fmt.Errorf("read status: %w", err)
+		}
+		end := bytes.LastIndexByte(n.buffer[:size], '\n') + 1
+		if end == 0 {
+			if size == len(n.buffer) { // no line is that long
+				n.offset += int64(size)
+				continue
+			}
+			break
+		}
+		for line := range bytes.Lines(n.buffer[:end]) {
+			if line = bytes.TrimSpace(line); len(line) > 0 {
+				n.reader.add(line)
+			}
+		}
+		n.offset += int64(end)
+		total += end
+	}
+	return n.reader.servers, nil
 }

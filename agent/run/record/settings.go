@@ -32,7 +32,7 @@ type ServerSettings struct {
 	Flavour string    `json:"flavour,omitempty"`
 	// Settings by the server's own names; see engine.Settings.
 	Settings map[string]string `json:"settings,omitempty"`
-	// Error says why there are none.
+	// Error is why the settings are unknown.
 	Error string `json:"error,omitempty"`
 }
 

@@ -39,7 +39,7 @@ type ServerStatements struct {
 	// From and To are when the counters were read.
 	From time.Time `json:"from,omitzero"`
 	To   time.Time `json:"to,omitzero"`
-	// Questions are the statements that clients sent, Prepared those of them that executed a
+	// Questions are the statements that clients sent, Prepared how many of them executed a
 	// prepared statement.
 	Questions series.Optional[float64] `json:"questions,omitzero"`
 	Prepared  series.Optional[float64] `json:"prepared,omitzero"`
@@ -48,9 +48,9 @@ type ServerStatements struct {
 	Statements []engine.Statement      `json:"statements,omitempty"`
 	Rest       *engine.StatementCounts `json:"rest,omitempty"`
 	RestKinds  int                     `json:"rest_kinds,omitempty"`
-	// Latency is that of all statements, as far as the server measured it.
+	// Latency of all statements, as far as the server measured it.
 	Latency engine.LatencyBuckets `json:"latency,omitempty"`
-	// Error is why there are none.
+	// Error is why nothing was read.
 	Error string `json:"error,omitempty"`
 }
 

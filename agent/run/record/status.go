@@ -273,7 +273,7 @@ type statusReader struct {
 	values  []float64              // of the row that is being read
 }
 
-// visitFull visits the rows before those of a new tick, if there are enough: all
+// visitFull visits the rows before a new tick, if there are enough: all
 // targets have the same ticks.
 func (d *statusReader) visitFull(tick time.Time) {
 	if !tick.After(d.newest) || d.err != nil {

@@ -140,9 +140,6 @@ func partsByLabel(h *record.History, m *measure.Measure) []LoadPart {
 	return most
 }
 
-// BalanceTable has who took the load.
-func (r *Row) BalanceTable() *table.Table { return BalanceTable(r.Balances) }
-
 // BalanceTable has a row for each server and shard, and one for the imbalance.
 func BalanceTable(all []Balance) *table.Table {
 	t := table.New(table.Column{Name: "part"})

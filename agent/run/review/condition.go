@@ -57,13 +57,16 @@ func (c *Condition) Scope() measure.Scope {
 // Name returns the name of the measure.
 func (c *Condition) Name() string { return c.name }
 
+// IsStatistic reports whether it is a statistic of the latency.
+func (c *Condition) IsStatistic() bool { return isStatistic(c.name) }
+
 // AtEnd reports whether the value is known only at the end of a run.
 func (c *Condition) AtEnd() bool {
 	return slices.ContainsFunc(conditionMeasures(), func(m Measure) bool { return m.Condition == c.name && m.atEnd })
 }
 
-// IntervalRow returns what the tool printed of one interval as a row, whose share of
-// failures is that of the interval.
+// IntervalRow returns what the tool printed of one interval as a row, with the interval's share
+// of failures.
 func IntervalRow(r *tool.Report, countsFailures bool) Row {
 	row := Row{}
 	row.setValues(r)

@@ -54,7 +54,7 @@ func bounded(v float64) series.Optional[float64] {
 	return series.Some(v)
 }
 
-// distributions returns those of a summary.
+// distributions returns the distributions of a summary.
 func distributions(s *ingest.Summary) []Distribution {
 	if s == nil {
 		return nil
@@ -129,7 +129,7 @@ func (r *Run) DistributionTable() (*table.Table, []string) {
 	return DistributionTable(all), DistributionNotes(all)
 }
 
-// AllDistributions are the tool's and that of the servers.
+// AllDistributions are the tool's and the servers'.
 func (r *Run) AllDistributions() []Distribution {
 	if r.Statements == nil || r.Statements.Distribution == nil {
 		return r.Distributions

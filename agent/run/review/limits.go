@@ -190,9 +190,10 @@ func serverEvidence(h *record.History, s *record.Server, threads float64, stops 
 	samples := tally(engine.OpenConnections)
 	out := analysis.ServerEvidence{
 		Name: s.Target, Samples: samples.Whole(), FlowControl: levelOf(tally(engine.FlowControl), analysis.Paused), FlowControlSent: s.Increase(engine.FlowControlSent),
-		LagSeconds: largest(engine.LagSeconds), ConnectionLimit: settingOf(h, s.Target, string(analysis.LimitConnections)),
+		CPU: levelOf(tally(engine.MachineCPU), analysis.BusyCPU), LagSeconds: largest(engine.LagSeconds), ConnectionLimit: settingOf(h, s.Target, string(analysis.LimitConnections)),
 		Refused: s.Increase(engine.RefusedConnections), PoolReads: mean(engine.PagesRead), PoolMisses: mean(engine.PageMisses),
 	}
+	out.Appliers, out.UsefulAppliers = appliers(h, s.Target), tally(engine.UsefulAppliers).Last
 	if s.Engine == record.DumpEngine { // one difference, of all of the run
 		out.Samples = analysis.LeastSamples
 	}
@@ -227,6 +228,17 @@ func serverEvidence(h *record.History, s *record.Server, threads float64, stops 
 		}
 	}
 	return out
+}
+
+// appliers returns how many threads of a server apply write sets, unknown if it does not replicate so.
+func appliers(h *record.History, target string) float64 {
+	n := h.Samples.Tally(record.ServerMeasure{Target: target, Measure: engine.ApplierThreads}).Last
+	for _, name := range []string{"wsrep_slave_threads", "wsrep_applier_threads"} {
+		if !series.IsKnown(n) {
+			n = settingOf(h, target, name)
+		}
+	}
+	return n
 }
 
 // ofWriters are sessions in waits that a writer, or who waits for it, is in while writes are held back.

@@ -16,7 +16,7 @@ type Machine struct {
 	rundir.Machine
 	Cores int `json:"cores,omitempty"`
 	// Values sum up the measures that the machine has, in the catalogue's order. In JSON
-	// each has a field of its own, as those of servers have.
+	// each has a field of its own, as for servers.
 	Values []Value `json:"-"`
 	// Unanswered are the samples of Ticks that have no answer, Errors why.
 	Ticks      int      `json:"ticks,omitempty"`

@@ -11,6 +11,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/record"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
 // Measure is a value of a run as tables of several runs show and compare it: one
@@ -210,7 +211,9 @@ func largestMeasures() []Measure {
 		all = append(all, one)
 	}
 	for _, m := range measure.All(measure.Server) {
-		if m.Column != measure.WorstOfAll && m.Summary != measure.Cost && m != engine.Answered && m != engine.Restarts {
+		if m == engine.MachineCPU { // of databases that do not report it, their machines have it
+			add(m, busiest("", rundir.ServerHost).Value)
+		} else if m.Column != measure.WorstOfAll && m.Summary != measure.Cost && m != engine.Answered && m != engine.Restarts {
 			add(m, func(r *Row) float64 {
 				return largest(r.Servers, func(s *Server) float64 { return s.Value(m) })
 			})

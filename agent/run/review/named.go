@@ -3,6 +3,7 @@ package review
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -26,14 +27,22 @@ func FigureMeasures(rows []Row) []Measure {
 		if m.Condition == "errors" || m.Condition == "min" || m.Condition == "max" {
 			return true
 		}
-		if m.Condition == "qps" { // the same line again if an event is one statement
-			return !slices.ContainsFunc(rows, func(r Row) bool {
-				return series.Number(r.Values.Of(tool.QueryRate)) > 1.001*series.Number(r.Values.Of(tool.Throughput))
-			})
-		}
-		return false
+		return m.Condition == "qps" && followsThroughput(rows)
 	})
 	return append(all, measuresOfMachines(machinesOf(rows))...)
+}
+
+// followsThroughput reports whether a transaction has the same number of statements in all runs: the figure
+// of queries would be that of transactions again.
+func followsThroughput(rows []Row) bool {
+	const alike = 0.02
+	low, high := math.Inf(1), math.Inf(-1)
+	for i := range rows {
+		if v := series.Number(rows[i].Values.Of(tool.QueryRate)) / series.Number(rows[i].Values.Of(tool.Throughput)); series.IsKnown(v) {
+			low, high = min(low, v), max(high, v)
+		}
+	}
+	return high-low <= alike*high
 }
 
 // MeasuresNamed returns the measure that [MeasureNamed] does or, for the name of a figure of
@@ -121,7 +130,7 @@ func detailMeasures(rows []Row) []Measure {
 		}
 		all = append(all, drainedRate(target))
 	}
-	all = append(all, busiest("cpu", ""), busiest("generator cpu", rundir.GeneratorHost), busiest("server cpu", rundir.ServerHost))
+	all = append(all, busiest("cpu", ""), busiest("generator cpu", rundir.GeneratorHost))
 	return slices.DeleteFunc(all, func(m Measure) bool {
 		return !slices.ContainsFunc(rows, func(r Row) bool { return series.IsKnown(m.Value(&r)) })
 	})
@@ -140,13 +149,19 @@ func drainedRate(target string) Measure {
 	})
 }
 
-// busiest is the CPU of the busiest machine with a role, of all machines if it is empty.
+// busiest is the CPU of the busiest machine with a role, of all machines if it is empty. The machine of a
+// server may be one that only the database reports.
 func busiest(name string, role rundir.HostRole) Measure {
 	m := newServerMeasure(name, host.Busy.Unit, table.UnitOf(host.Busy), func(r *Row) float64 {
 		most := series.Unknown()
 		for i := range r.Machines {
 			one := &r.Machines[i]
 			if v := one.Value(host.Busy); series.IsKnown(v) && !(v <= most) && (role == "" || slices.Contains(one.Roles, role)) {
+				most = v
+			}
+		}
+		for i := range r.Servers {
+			if v := r.Servers[i].Value(engine.MachineCPU); series.IsKnown(v) && !(v <= most) && (role == "" || role == rundir.ServerHost) {
 				most = v
 			}
 		}

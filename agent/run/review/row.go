@@ -55,8 +55,8 @@ type Row struct {
 	// Values are what the summary has of RowMeasures; of an active run, its last interval. In JSON each
 	// has a field of its own.
 	Values tool.Values `json:"-"`
-	// Latency is in seconds by statistic: that of LatencyOperation or, if that is
-	// empty, of transactions.
+	// Latency is in seconds by statistic: of LatencyOperation or, if empty, of
+	// transactions.
 	Latency          map[string]float64 `json:"latency_seconds,omitempty"`
 	LatencyOperation string             `json:"latency_operation,omitempty"`
 	// FailedShare is the share of the transactions that failed, each attempt
@@ -82,13 +82,13 @@ type Row struct {
 	// rates and counts are of the operations that the tool distinguishes.
 	rates  []tool.Rate
 	counts []tool.Count
-	// settings are the servers', for comparisons. NewRow leaves them out.
+	// ServerSettings are the servers', for comparisons. NewRow leaves them out.
 	ServerSettings map[string]string `json:"-"`
-	// statements are what the servers executed; nil: not recorded. NewRow leaves them out.
+	// Executed is what the servers executed; nil: not recorded. NewRow leaves them out.
 	Executed *Statements `json:"-"`
 	// queue is how many transactions waited for a thread of the tool at its end. NewRow leaves it out.
 	queue float64
-	// within is what the intervals prove, by the field of a measure and in its base unit.
+	// IntervalValues are what the intervals prove, by the field of a measure and in its base unit.
 	// NewRow leaves it out.
 	IntervalValues map[string]IntervalValues `json:"-"`
 }
@@ -121,7 +121,7 @@ func NewRow(s *ingest.Snapshot) Row {
 	return r
 }
 
-// RestoreRow returns the run that was encoded as JSON. The facts are those of meta.
+// RestoreRow returns the run that was encoded as JSON. The facts come from meta.
 func RestoreRow(data []byte, meta *rundir.Meta) (Row, error) {
 	var r Row
 	if err := json.Unmarshal(data, &r); err != nil {
@@ -161,7 +161,7 @@ func NewObservedRow(h *record.History) Row {
 	r.Costs = costs(h, &r)
 	r.Balances = balances(h)
 	r.ServerSettings = settingsOfRun(h.Settings)
-	r.IntervalValues = r.withinOf(&h.Intervals)
+	r.IntervalValues = r.intervalValuesOf(&h.Intervals)
 	return r
 }
 
@@ -254,9 +254,9 @@ func (r *Row) Facts() []rundir.Fact {
 	return m.Facts()
 }
 
-// Essence returns the row without what only reports and comparisons show, to be kept in
+// WithoutDetails returns the row without what only reports and comparisons show, to be kept in
 // memory with many others.
-func (r Row) Essence() Row {
+func (r Row) WithoutDetails() Row {
 	r.Limits, r.Costs, r.Balances, r.ServerSettings, r.Executed, r.IntervalValues = nil, nil, nil, nil, nil, nil
 	return r
 }
@@ -313,19 +313,6 @@ func (r *Row) OwnTitle() string {
 	return title
 }
 
-// ThreadsText is the text of the cell of threads.
-func (r *Row) ThreadsText() string { return r.ThreadsCell().String() }
-
-// Throughput is the text of the cell of transactions per second.
-func (r *Row) Throughput() string {
-	return table.Optional(r.Values.Of(tool.Throughput), table.PerSecond).String()
-}
-
-// ErrorsText is the text of the cell of errors.
-func (r *Row) ErrorsText() string {
-	return table.Optional(r.Values.Of(tool.Errors), table.Count).String()
-}
-
 // ThreadsCell returns the number of threads.
 func (r *Row) ThreadsCell() table.Cell {
 	if r.Threads == 0 {
@@ -334,7 +321,7 @@ func (r *Row) ThreadsCell() table.Cell {
 	return table.Whole(r.Threads)
 }
 
-// HeadlineCell names the latency unless it is the one that the head names.
+// HeadlineCell names the latency unless the head does.
 func (r *Row) HeadlineCell() table.Cell {
 	if !r.headline.Known {
 		return table.Cell{}

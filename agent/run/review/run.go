@@ -26,6 +26,8 @@ func (r Run) MarshalJSON() ([]byte, error) { return table.MarshalJoined(r.Row, r
 
 // Details are what is computed of a run beside its row.
 type Details struct {
+	// Requirements are those of the user, once the run has ended.
+	Requirements []Requirement `json:"requirements,omitempty"`
 	// Failure is how a run ended that did not succeed.
 	Failure    []rundir.Fact `json:"failure,omitempty"`
 	Command    []string      `json:"command,omitempty"`
@@ -89,6 +91,9 @@ func NewRun(h *record.History, others ...rundir.Meta) Run {
 			Generators: generators(m), Distributions: distributions(h.Snapshot.Summary), Messages: h.Snapshot.Messages, MessageCount: h.Snapshot.MessageCount,
 			Settings: SettingsByCluster(h.Settings), SettingChanges: SettingChanges(h.Settings, h.Zero), SettingsUnknown: unknownSettings(h),
 		},
+	}
+	if r.Result != "" {
+		r.Requirements = Requirements(m.Required, &r.Row)
 	}
 	r.OverTime = h.Intervals.Distributions
 	r.Limits = limits(h, &r.Row, others)

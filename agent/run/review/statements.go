@@ -52,7 +52,7 @@ type StatementKind struct {
 	// statements.
 	MeanSeconds float64 `json:"mean_seconds"`
 	Share       float64 `json:"share"`
-	// Percentiles are those of this time, known within the bounds of a bucket. They are absent
+	// Percentiles of this time, known within the bounds of a bucket. They are absent
 	// if the server does not measure them, or did not for all of the time.
 	Percentiles []Percentile `json:"percentiles,omitempty"`
 
@@ -132,8 +132,7 @@ func StatementsOf(h *record.History) *Statements {
 	return &all
 }
 
-// add adds a statement of one server. Of a kind that one server has no histogram of there is
-// none.
+// add adds a statement of one server. A kind has a histogram only if every server has one for it.
 func (all *Statements) add(index map[[2]string]int, s *engine.Statement) {
 	kind := newStatementKind(s)
 	key := [2]string{kind.Schema, kind.Text}

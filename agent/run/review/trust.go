@@ -55,6 +55,7 @@ func Trust(h *record.History, row *Row) []Finding {
 	j.steadiness()
 	j.omission()
 	j.latencies()
+	j.statements()
 	j.servers()
 	for _, line := range h.DamageLines() {
 		j.add(Warning, "%s", table.Clip(line, longestMessage))
@@ -213,6 +214,19 @@ func (j *judge) latencies() {
 		j.add(Note, "percentiles are the tool's own, from its histogram; those of intervals are not averaged into one")
 	case len(j.row.Latency) == 0 && j.row.Values.Of(tool.Throughput).Known:
 		j.add(Note, "the tool printed no latency for the whole run")
+	}
+}
+
+// statements describes what the rate of statements counts if intervals and the summary differ.
+func (j *judge) statements() {
+	s := j.h.Snapshot.Summary
+	if s == nil || !j.row.Values.Of(tool.QueryRate).Known {
+		return
+	}
+	others, over := s.Report().Count(tool.Other).Value, j.h.Intervals.Keys()
+	if others > 0 && slices.Contains(over, ingest.RateOf(tool.Query)) && !slices.Contains(over, ingest.RateOf(tool.Other)) {
+		j.add(Note, "queries of the whole run are all statements, %s of them neither reads nor writes, such as BEGIN and COMMIT; intervals only count reads and writes",
+			table.Count.Format(float64(others)))
 	}
 }
 
@@ -395,7 +409,7 @@ func (j *judge) generator() {
 	busy, steal := v.Tally(host.Busy), v.Tally(host.Steal)
 	share := busy.Share(busyHost)
 	if !series.IsKnown(share) {
-		if busy.Count > 0 { // which coverage has said
+		if slices.ContainsFunc(j.h.Hosts, func(one *record.Host) bool { return one.Has(rundir.GeneratorHost) }) { // coverage has said how little
 			return
 		}
 		j.add(Unknown, "the CPU of the generator was not recorded: if it was busy, the numbers are the generator's, not the database's")

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -15,6 +16,10 @@ type AgentInfo struct {
 	Address string `json:"address"`
 	// URL of the live page, with a trailing slash.
 	URL string `json:"url"`
+	// Config is the absolute path of its configuration; empty: it has none.
+	Config string `json:"config,omitempty"`
+	// Foreign: the agent runs as another user.
+	Foreign bool `json:"-"`
 }
 
 const agentLock = "agent.lock"
@@ -30,6 +35,11 @@ func ClaimAgent(dataDir string, info AgentInfo) (*os.File, error) {
 	}
 	path := filepath.Join(dataDir, agentLock)
 	f, err := lockFile(path, false)
+	if errors.Is(err, ErrLocked) && !lockHeld(path) { // a user who can only read the file locks it
+		if err = os.Remove(path); err == nil {
+			f, err = lockFile(path, false)
+		}
+	}
 	if errors.Is(err, ErrLocked) {
 		if other, ok := Agent(dataDir); ok {
 			return nil, fmt.Errorf("%w (process %d)", ErrAgentRuns, other.PID)
@@ -73,14 +83,23 @@ func shareMarkers(dataDir string) error {
 	return err
 }
 
+// maxAgentInfo is longer than what an agent writes, in bytes. The data directory may belong to
+// another user.
+const maxAgentInfo = 4 << 10
+
 // Agent returns the agent that runs on a data directory, if any.
 func Agent(dataDir string) (AgentInfo, bool) {
 	path := filepath.Join(dataDir, agentLock)
-	if !lockHeld(path) {
+	f, err := Open(path)
+	if err != nil {
+		return AgentInfo{}, false // none has run yet
+	}
+	defer f.Close()
+	if !locked(f) {
 		return AgentInfo{}, false
 	}
-	var info AgentInfo
-	if data, err := os.ReadFile(path); err == nil {
+	info := AgentInfo{Foreign: !Own(path)}
+	if data, err := io.ReadAll(io.LimitReader(f, maxAgentInfo)); err == nil {
 		_ = json.Unmarshal(data, &info) // half written: the agent's address is unknown
 	}
 	return info, true

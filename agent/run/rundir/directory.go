@@ -26,12 +26,13 @@ const (
 	LatenciesFile = "latencies.hlog"
 
 	// metaLock guards run.json. The tool and its children hold ToolLock, `benchwatch run` holds
-	// wrapperLock, and ObserverLock belongs to the process that records the servers, sends the
-	// markers and closes the run.
+	// wrapperLock, ObserverLock belongs to the process that records the servers and closes the
+	// run, and MarkersLock to the one that sends a marker.
 	metaLock     = ".meta.lock"
 	ToolLock     = ".tool.lock"
 	wrapperLock  = ".wrapper.lock"
 	ObserverLock = ".observer.lock"
+	MarkersLock  = ".markers.lock"
 )
 
 // maxMeta is more than the size of any run.json, in bytes. In a shared folder anybody can write
@@ -199,12 +200,12 @@ func (d Directory) prepare(meta *Meta, fill func(Directory) error) (*Claim, erro
 	}
 	// Files made here belong to the run's owner. The owner could not write a file made by another
 	// user's agent.
-	records := []string{metaLock, ToolLock, ObserverLock}
+	own := map[string]access{metaLock: lockAccess, ToolLock: lockAccess, ObserverLock: lockAccess}
 	if isSharedRun(string(d)) {
-		records = append(records, MarkersFile)
+		own[MarkersLock], own[MarkersFile] = lockAccess, recordAccess
 	}
-	for _, name := range records {
-		f, err := OpenRecord(d.Path(name))
+	for name, access := range own {
+		f, err := openFile(d.Path(name), os.O_RDWR, access)
 		if err != nil {
 			return nil, err
 		}

@@ -49,6 +49,9 @@ var (
 	// outputAccess keeps other users from the tool's output, which may contain passwords.
 	outputAccess = access{0o600, 0o640}
 	recordAccess = access{0o644, 0o664}
+	// lockAccess keeps other users from locks: who can read a file can take a shared lock of it,
+	// and so keep its owner from taking the lock.
+	lockAccess = access{0o600, 0o660}
 )
 
 // OpenRecord opens a file of a run directory to which its owner and the agent both append, and

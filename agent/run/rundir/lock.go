@@ -12,15 +12,11 @@ import (
 // ErrLocked is returned for a lock that another process holds.
 var ErrLocked = errors.New("locked by another process")
 
-// Lock takes a lock file, creating it if necessary. Closing the file, or the death of the process,
-// releases it. The error is ErrLocked if another process holds it.
-func Lock(path string) (*os.File, error) { return lockFile(path, false) }
-
 // foreignPatience limits the wait for a lock in another user's directory, since that user may hold
 // it for ever.
 const foreignPatience = 2 * time.Second
 
-// Lock takes one of the directory's locks. Closing the file, or the death of all processes that
+// Lock takes one of the directory's locks, and creates its file if necessary. Closing the file, or the death of all processes that
 // have it open, releases it. With wait it waits, but at most 2 s in another user's directory. The
 // error is ErrLocked if another process still holds the lock.
 func (d Directory) Lock(name string, wait bool) (*os.File, error) {
@@ -39,7 +35,7 @@ func (d Directory) Lock(name string, wait bool) (*os.File, error) {
 // lockFile takes a lock that belongs to the open file, so child processes inherit it. Its state can
 // be read without taking it.
 func lockFile(path string, wait bool) (*os.File, error) {
-	f, err := openFile(path, os.O_RDWR, recordAccess)
+	f, err := openFile(path, os.O_RDWR, lockAccess)
 	if err != nil {
 		return nil, fmt.Errorf("lock: %w", err)
 	}

@@ -21,11 +21,12 @@ func lock(f *os.File, wait bool) error {
 	return unix.FcntlFlock(f.Fd(), how, wholeFile())
 }
 
-// locked reports whether the file is locked through another open file.
+// locked reports whether the file is locked through another open file. A shared lock does not
+// count: only another user takes one.
 func locked(f *os.File) bool {
 	asked := wholeFile()
 	if err := unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, asked); err != nil {
 		return false
 	}
-	return asked.Type != unix.F_UNLCK
+	return asked.Type == unix.F_WRLCK
 }

@@ -52,6 +52,9 @@ type Meta struct {
 	// them.
 	Servers *Servers `json:"servers,omitempty"`
 
+	// Required are the conditions of --require.
+	Required []string `json:"required,omitempty"`
+
 	// Command is the command line, with every secret blanked.
 	Command []string `json:"command,omitempty"`
 	// Generator is the machine that produces the load, as named by `uname -n`; empty if unknown.
@@ -168,7 +171,7 @@ const (
 // Clock is the axis of all times of a run: the wall clock at its start, continued by the time since
 // boot.
 type Clock struct {
-	// ID is the ID of [clock.Clock], BootedAt that of the axis.
+	// ID is the ID of [clock.Clock], BootedAt the axis'.
 	ID       string    `json:"id"`
 	BootedAt time.Time `json:"booted_at"`
 	// Steps are the changes of the wall clock during the run. Times before and after a step are on

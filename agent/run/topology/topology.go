@@ -5,6 +5,7 @@ package topology
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -41,6 +42,9 @@ type Topology struct {
 	Proxies []Proxy
 	// Hosts are the sampled machines.
 	Hosts []Host
+	// Lent maps the targets that are sampled with the login of some runs' tools to the ids of these
+	// runs. They take part in no other run.
+	Lent map[string][]string
 	// Engine returns the engine called name; nil if there is none.
 	Engine func(name string) *engine.Engine
 }
@@ -76,15 +80,31 @@ func (t *Topology) CheckSelection(s *rundir.Selection) error {
 	return nil
 }
 
+// of returns the topology for one run, without the targets that are lent to other runs.
+func (t *Topology) of(run string) *Topology {
+	if len(t.Lent) == 0 {
+		return t
+	}
+	own := *t
+	own.Lent = maps.Clone(t.Lent)
+	maps.DeleteFunc(own.Lent, func(_ string, runs []string) bool { return !slices.Contains(runs, run) })
+	own.Targets = slices.DeleteFunc(slices.Clone(t.Targets), func(o engine.Target) bool { return t.Lent[o.Name] != nil && own.Lent[o.Name] == nil })
+	return &own
+}
+
 // Servers returns the servers that take part in a run: all targets of the clusters to which the
 // tool connects. A target without a cluster counts alone. It resolves names only if no address
 // matches as written.
 func (t *Topology) Servers(ctx context.Context, m *rundir.Meta, here Machine) rundir.Servers {
 	selected := m.Selection != nil
+	t = t.of(m.ID)
 	if len(t.Targets) == 0 && len(t.Proxies) == 0 && !selected {
 		return rundir.Servers{Source: rundir.ServersNone}
 	}
 	found := t.match(ctx, m, here)
+	for name := range t.Lent {
+		found.targets[name], found.connected[name] = true, true
+	}
 	result := rundir.Servers{Source: rundir.ServersMatched}
 	if selected {
 		if err := t.CheckSelection(m.Selection); err != nil {
@@ -272,4 +292,44 @@ func (p *place) listens(e endpoint) bool {
 	default:
 		return p.port == "" && p.proxy != nil || p.port == e.port
 	}
+}
+
+// Machine returns the role in a run of a sampled machine that reports nodename; false if it has
+// none. A machine takes part if its configuration names the run's servers, or if nodename is the
+// name of the run's generator, of a server or of a proxy.
+func (t *Topology) Machine(m *rundir.Meta, name, nodename string) (rundir.Machine, bool) {
+	i := slices.IndexFunc(t.Hosts, func(h Host) bool { return h.Name == name })
+	if i < 0 {
+		return rundir.Machine{}, false
+	}
+	h, found := &t.Hosts[i], rundir.Machine{Host: name, Nodename: nodename}
+	add := func(role rundir.HostRole) {
+		if !slices.Contains(found.Roles, role) {
+			found.Roles = append(found.Roles, role)
+		}
+	}
+	if h.Local && !m.IsElsewhere() || nodename != "" && nodename == m.Generator {
+		add(rundir.GeneratorHost)
+	}
+	if m.Servers != nil {
+		for _, s := range m.Servers.Targets {
+			if !slices.Contains(h.Targets, s.Target) && (nodename == "" || s.Nodename != nodename) {
+				continue
+			}
+			if found.Targets = append(found.Targets, s.Target); s.Proxy {
+				add(rundir.ProxyHost)
+			} else {
+				add(rundir.ServerHost)
+			}
+		}
+		for _, p := range m.Servers.Proxies {
+			if nodename != "" && p.Nodename == nodename {
+				add(rundir.ProxyHost)
+			}
+		}
+		if h.Cluster != "" && slices.ContainsFunc(m.Servers.Targets, func(s rundir.Server) bool { return s.Cluster == h.Cluster }) {
+			add(h.Role)
+		}
+	}
+	return found, len(found.Roles) > 0
 }

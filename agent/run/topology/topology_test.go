@@ -192,6 +192,21 @@ func TestGenerator(t *testing.T) {
 	}
 }
 
+// TestLent guards that targets sampled with the login of a run's tool take part in that run only,
+// beside the cluster that the tool connects to.
+func TestLent(t *testing.T) {
+	places := configured("/x")
+	places.Targets = append(places.Targets,
+		engine.Target{Name: "mine", Address: "10.0.0.8:3306", Cluster: "lent"}, engine.Target{Name: "both", Address: "10.0.0.8:3307", Cluster: "lent"})
+	places.Lent = map[string][]string{"mine": {"a"}, "both": {"a", "b"}}
+	for run, want := range map[string]string{"a": "n1 n2 mine both", "b": "n1 n2 both", "c": "n1 n2"} {
+		got := places.Servers(t.Context(), &rundir.Meta{ID: run, Target: "n1:3306,10.0.0.8:3306,10.0.0.8:3307"}, here)
+		if names(&got) != want {
+			t.Errorf("%s: got %q, want %q", run, names(&got), want)
+		}
+	}
+}
+
 // TestNothingConfigured guards that a run without configured servers has no notice, unless the
 // user's selection matches none.
 func TestNothingConfigured(t *testing.T) {

@@ -21,8 +21,8 @@ type inhibition struct {
 	equal          []string
 }
 
-// inhibitions returns those of alerts/alertmanager.yml. Alertmanager sends an alert as
-// soon as the one that inhibits it has ended; to a run it is still the same cause.
+// inhibitions returns the inhibitions of alerts/alertmanager.yml. Alertmanager sends an alert as
+// soon as the alert that inhibits it has ended; to a run it is still the same cause.
 var inhibitions = sync.OnceValue(func() []inhibition {
 	all, err := parseInhibitions(alerts.Alertmanager)
 	if err != nil {

@@ -247,7 +247,7 @@ func (rec *Receiver) readRuns(now time.Time) error {
 	return nil
 }
 
-// belongsTo reports whether an alert is about a run: the one that it names, or one
+// belongsTo reports whether an alert is about a run: the run that it names, or one
 // that has what it is about and during which it fired.
 func (al *alert) belongsTo(id string, r *run, now time.Time) bool {
 	if named := al.Labels["run"]; named != "" {
@@ -292,7 +292,7 @@ func (al *alert) end() time.Time {
 	return al.EndsAt
 }
 
-// mark adds the alert's marker to a run, or the end to the one that it has. The
+// mark adds the alert's marker to a run, or the end to the marker that it has. The
 // text remains as it was first: a message that is repeated changes nothing.
 func (al *alert) mark(dir rundir.Directory) error {
 	known, err := marker.Read(dir)

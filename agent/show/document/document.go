@@ -55,8 +55,9 @@ type Block struct {
 	Drawings []Drawing `json:"drawings,omitempty"`
 	Code     string    `json:"code,omitempty"`
 
-	// Long: a terminal, which folds nothing, leaves the block out.
-	Long bool `json:"-"`
+	// Long: a terminal, which folds nothing, leaves the block out. Unprinted: so does a printer.
+	Long      bool `json:"-"`
+	Unprinted bool `json:"-"`
 
 	table *table.Table
 }
@@ -95,6 +96,8 @@ type Drawing struct {
 	Title string `json:"title"`
 	// Unit is what the values are.
 	Unit string `json:"unit,omitempty"`
+	// Chart is the chart over time that the page draws itself, in place of SVG.
+	Chart string `json:"chart,omitempty"`
 	// SVG is the drawing, in which all foreign text is escaped; only on the page and in HTML.
 	SVG    string   `json:"svg,omitempty"`
 	Legend []Entry  `json:"legend,omitempty"`
@@ -112,17 +115,23 @@ type Entry struct {
 	Values string `json:"values,omitempty"`
 }
 
-// Time is the section with charts over time, in whose place the page has charts of its own.
-const Time = "time"
+// Time is the section with the charts over time that are looked at first, More has the others. The page
+// draws both itself, in the place of Time.
+const Time, More = "time", "more"
+
+// SmallWidth is how wide a drawing in a folded block is: three are in a row.
+const SmallWidth = 380
 
 // Draw draws what the sections show for the page, in this width.
 func Draw(sections []Section, width float64) {
 	for _, s := range sections {
+		if s.ID == Time || s.ID == More {
+			continue
+		}
 		for i := range s.Blocks {
 			for j := range s.Blocks[i].Drawings {
-				if d := &s.Blocks[i].Drawings[j]; s.ID != Time {
-					d.SVG = string(d.Draw(width))
-				}
+				d := &s.Blocks[i].Drawings[j]
+				d.SVG = string(d.Draw(width))
 			}
 		}
 	}
@@ -138,6 +147,15 @@ func (d *Document) Add(id, title string, blocks ...Block) {
 
 func (b *Block) isEmpty() bool {
 	return len(b.Lines) == 0 && len(b.Facts) == 0 && len(b.Rows) == 0 && len(b.Drawings) == 0 && b.Code == ""
+}
+
+// isHidden reports whether the block has only folded drawings, of which a format without drawings does not
+// even have the names.
+func (b *Block) isHidden() bool { return b.Fold != "" && len(b.Drawings) > 0 }
+
+// isHidden reports whether the section has nothing for such a format.
+func (s *Section) isHidden() bool {
+	return !slices.ContainsFunc(s.Blocks, func(b Block) bool { return !b.isHidden() })
 }
 
 // Folded returns the block with a line that stands for it, such as "12 rows".
@@ -200,6 +218,8 @@ type Page struct {
 	Version string
 	// About is what the file is made from, a phrase that follows when it was made.
 	About string
+	// Address is that of the agent's page, which has the runs of blocks; empty: there is none.
+	Address string
 	// Contents has a row for each document, if there are several.
 	Contents  *table.Table
 	Documents []Document

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/model/table"
@@ -19,7 +21,10 @@ var Style string
 type Markup string
 
 // MarkupWriter writes HTML.
-type MarkupWriter struct{ strings.Builder }
+type MarkupWriter struct {
+	strings.Builder
+	address string // of the page of runs
+}
 
 // Addf formats values in markup: all except Markup are escaped.
 func (w *MarkupWriter) Addf(format string, values ...any) {
@@ -85,6 +90,7 @@ func (p *Page) HTML(to io.Writer) error {
 		w.Addf("</nav>\n")
 	}
 	for i := range p.Documents {
+		w.address = p.Address
 		w.document(&p.Documents[i], Markup(title))
 	}
 	w.Addf("</body>\n</html>\n")
@@ -108,11 +114,15 @@ func (w *MarkupWriter) document(d *Document, title Markup) {
 
 // framed writes a block with its title, in what folds and marks it.
 func (w *MarkupWriter) framed(b *Block) {
+	class := ""
+	if b.Unprinted {
+		class = "unprinted"
+	}
 	if b.Title != "" {
-		w.Addf("<h4>%s</h4>\n", b.Title)
+		w.Addf("<h4 class=\"%s\">%s</h4>\n", class, b.Title)
 	}
 	if b.Fold != "" {
-		w.Addf("<details><summary>%s</summary>", b.Fold)
+		w.Addf(`<details class="%s"><summary>%s</summary>`, class, b.Fold)
 	}
 	if b.Marked {
 		w.Addf(`<div class="differs">`)
@@ -140,6 +150,10 @@ func (w *MarkupWriter) block(b *Block) {
 	case len(b.Rows) > 0:
 		w.Addf(`<div class="scroll">`)
 		w.table(b.Head, b.Rows, func(i, j int) {
+			if j == 0 && w.address != "" && slices.Contains(b.Runs, b.Rows[i][j]) {
+				w.Addf(`<a href="%s#/runs/%s">%s</a>`, w.address, url.PathEscape(b.Rows[i][j]), b.Rows[i][j])
+				return
+			}
 			w.Addf("%s", strings.ReplaceAll(b.Rows[i][j], " … ", "\u00a0…\u00a0")) // a range is on one line
 		})
 		w.Addf("</div>")
@@ -154,9 +168,13 @@ func (w *MarkupWriter) block(b *Block) {
 		}
 		w.Addf("</dl>")
 	case len(b.Drawings) > 0:
-		w.Addf(`<div class="charts">`)
+		class, width := "charts", 0.0
+		if b.Fold != "" {
+			class, width = "charts small", SmallWidth
+		}
+		w.Addf(`<div class="%s">`, class)
 		for i := range b.Drawings {
-			w.drawing(&b.Drawings[i])
+			w.drawing(&b.Drawings[i], width)
 		}
 		w.Addf("</div>")
 	case b.Code != "":
@@ -189,8 +207,8 @@ func (w *MarkupWriter) lines(b *Block) {
 	w.Addf("%s", Markup(end))
 }
 
-func (w *MarkupWriter) drawing(d *Drawing) {
-	w.Addf("<figure>\n<figcaption>%s <span class=\"quiet\">%s</span></figcaption>\n%s\n<ul class=\"legend\">", d.Title, d.Unit, d.Draw(0))
+func (w *MarkupWriter) drawing(d *Drawing, width float64) {
+	w.Addf("<figure>\n<figcaption>%s <span class=\"quiet\">%s</span></figcaption>\n%s\n<ul class=\"legend\">", d.Title, d.Unit, d.Draw(width))
 	for _, e := range d.Legend {
 		w.Addf(`<li><svg viewBox="0 0 24 8"><path class="line %s" d="M0 4H24"/></svg>%s`, e.Class, e.Name)
 		if e.Values != "" {

@@ -29,11 +29,16 @@ func (d *Document) markdown(b *bytes.Buffer) {
 		fmt.Fprintf(b, "\n%s\n", d.Note.markdown())
 	}
 	for _, s := range d.Sections {
+		if s.isHidden() {
+			continue
+		}
 		paragraph(b)
 		fmt.Fprintf(b, "### %s\n", table.EscapeMarkdown(s.Title))
 		for i := range s.Blocks {
-			b.WriteByte('\n')
-			s.Blocks[i].markdown(b)
+			if !s.Blocks[i].isHidden() {
+				b.WriteByte('\n')
+				s.Blocks[i].markdown(b)
+			}
 		}
 	}
 }

@@ -38,6 +38,9 @@ func (d *Document) text(b *bytes.Buffer, t terminal.Terminal) {
 }
 
 func (s *Section) text(b *bytes.Buffer, t terminal.Terminal) {
+	if s.isHidden() {
+		return
+	}
 	if b.Len() > 0 {
 		b.WriteByte('\n')
 	}
@@ -45,8 +48,11 @@ func (s *Section) text(b *bytes.Buffer, t terminal.Terminal) {
 	var long []string
 	for i := range s.Blocks {
 		block := &s.Blocks[i]
-		if block.Long {
+		switch {
+		case block.Long:
 			long = append(long, block.Fold)
+			continue
+		case block.isHidden():
 			continue
 		}
 		if block.Title != "" {

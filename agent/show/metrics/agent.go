@@ -28,64 +28,64 @@ var (
 	markerTime       = family("marker_timestamp_seconds", "Time of a marker, as Unix time.", "run", "text")
 )
 
-func (c *Collector) uploads(emit emit) {
-	if c.sources.Uploads == nil {
+func (g *Gatherer) uploads() {
+	if g.sources.Uploads == nil {
 		return
 	}
-	u := c.sources.Uploads()
+	u := g.sources.Uploads()
 	if !u.Enabled {
 		return
 	}
-	emit(archivePending, float64(u.Pending))
-	emit(archiveUploads, float64(u.Uploaded), "uploaded")
-	emit(archiveUploads, float64(u.Failures), "failed")
-	emit(archiveFailing, truth(u.Failing))
+	g.emit(archivePending, float64(u.Pending))
+	g.emit(archiveUploads, float64(u.Uploaded), "uploaded")
+	g.emit(archiveUploads, float64(u.Failures), "failed")
+	g.emit(archiveFailing, truth(u.Failing))
 	if !u.LastSuccess.IsZero() {
-		emit(archiveSuccess, seconds(u.LastSuccess))
+		g.emit(archiveSuccess, seconds(u.LastSuccess))
 	}
 }
 
-func (c *Collector) peers(emit emit) {
-	if c.sources.Peers == nil {
+func (g *Gatherer) peers() {
+	if g.sources.Peers == nil {
 		return
 	}
-	for _, p := range c.sources.Peers() {
+	for _, p := range g.sources.Peers() {
 		name := label(p.Name)
 		if p.Version != "" {
-			emit(peerInfo, 1, name, label(p.Version))
+			g.emit(peerInfo, 1, name, label(p.Version))
 		}
-		emit(peerUp, truth(p.Up), name)
+		g.emit(peerUp, truth(p.Up), name)
 		if !p.LastSuccess.IsZero() {
-			emit(peerSuccess, seconds(p.LastSuccess), name)
+			g.emit(peerSuccess, seconds(p.LastSuccess), name)
 		}
-		emit(peerBytes, float64(p.Bytes), name)
-		emit(peerErrors, float64(p.Errors), name)
-		emit(peerRuns, float64(p.Live), name, "live")
-		emit(peerRuns, float64(p.Refused), name, "refused")
+		g.emit(peerBytes, float64(p.Bytes), name)
+		g.emit(peerErrors, float64(p.Errors), name)
+		g.emit(peerRuns, float64(p.Live), name, "live")
+		g.emit(peerRuns, float64(p.Refused), name, "refused")
 	}
 }
 
-func (c *Collector) markers(emit emit) {
-	if c.sources.Deliveries != nil {
-		d := c.sources.Deliveries()
-		emit(markerQueue, float64(d.Queued))
-		emit(markerDeliveries, float64(d.Delivered), "delivered")
-		emit(markerDeliveries, float64(d.Retried), "retried")
-		emit(markerDeliveries, float64(d.Rejected), "rejected")
+func (g *Gatherer) markers() {
+	if g.sources.Deliveries != nil {
+		d := g.sources.Deliveries()
+		g.emit(markerQueue, float64(d.Queued))
+		g.emit(markerDeliveries, float64(d.Delivered), "delivered")
+		g.emit(markerDeliveries, float64(d.Retried), "retried")
+		g.emit(markerDeliveries, float64(d.Rejected), "rejected")
 	}
-	if c.sources.Points == nil {
+	if g.sources.Points == nil {
 		return
 	}
 	// Two markers of one text are one series: the newest.
 	newest := map[[2]string]time.Time{}
-	for _, p := range c.sources.Points() {
+	for _, p := range g.sources.Points() {
 		key := [2]string{p.Run, markerText(&p)}
 		if p.Start.After(newest[key]) {
 			newest[key] = p.Start
 		}
 	}
 	for key, at := range newest {
-		emit(markerTime, seconds(at), key[0], key[1])
+		g.emit(markerTime, seconds(at), key[0], key[1])
 	}
 }
 

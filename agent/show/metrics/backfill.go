@@ -24,7 +24,7 @@ const stateEvery = 10 * time.Second
 const remains = 5 * time.Second
 
 // Run adds what the Collector would have exposed of a run, report by report, and
-// of its servers. The error is that of a ctx that is done or of a file that can't be
+// of its servers. The error comes from a ctx that is done or a file that can't be
 // read.
 func (b *Backfill) Run(ctx context.Context, h *record.History) error {
 	r := replay{b: b, h: h, lastState: h.Snapshot.Meta.StartedAt.UnixMilli()}

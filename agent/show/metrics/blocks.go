@@ -39,18 +39,8 @@ const (
 // directory, and returns how many. Unlike the text, they hold the ends of series.
 // Each block appears in dir when it is complete.
 func (b *Backfill) WriteBlocks(ctx context.Context, dir string) (int, error) {
-	var cursors []*cursor
-	defer func() {
-		for _, c := range cursors {
-			c.stop()
-		}
-	}()
-	for _, s := range b.labelled() {
-		next, stop := iter.Pull2(s.each)
-		c := &cursor{labels: s.labels, pull: next, stop: stop}
-		c.next()
-		cursors = append(cursors, c)
-	}
+	cursors, stop := b.cursors()
+	defer stop()
 	for n := 0; ; n++ {
 		if err := cmp.Or(ctx.Err(), b.samples.err); err != nil {
 			return n, fmt.Errorf("write blocks: %w", err)
@@ -74,7 +64,6 @@ func (b *Backfill) WriteBlocks(ctx context.Context, dir string) (int, error) {
 type cursor struct {
 	labels labels.Labels
 	pull   func() (int64, float64, bool)
-	stop   func()
 	t      int64
 	v      float64
 	more   bool // t and v are a sample
@@ -82,15 +71,9 @@ type cursor struct {
 
 func (c *cursor) next() { c.t, c.v, c.more = c.pull() }
 
-// labelledSpans is a series as a block has it.
-type labelledSpans struct {
-	labels labels.Labels
-	*spans
-}
-
-// labelled returns all series in the order of a block.
-func (b *Backfill) labelled() []labelledSpans {
-	var all []labelledSpans
+// cursors returns a cursor at the first sample of each series, in the order of a block.
+func (b *Backfill) cursors() (all []*cursor, stop func()) {
+	var stops []func()
 	for name, f := range b.families {
 		for _, s := range f.series {
 			set := []string{model.MetricNameLabel, name}
@@ -99,11 +82,18 @@ func (b *Backfill) labelled() []labelledSpans {
 					set = append(set, l, v)
 				}
 			}
-			all = append(all, labelledSpans{labels.FromStrings(set...), s})
+			next, stop := iter.Pull2(s.each)
+			c := &cursor{labels: labels.FromStrings(set...), pull: next}
+			c.next()
+			all, stops = append(all, c), append(stops, stop)
 		}
 	}
-	slices.SortFunc(all, func(a, b labelledSpans) int { return labels.Compare(a.labels, b.labels) })
-	return all
+	slices.SortFunc(all, func(a, b *cursor) int { return labels.Compare(a.labels, b.labels) })
+	return all, func() {
+		for _, stop := range stops {
+			stop()
+		}
+	}
 }
 
 // writeBlock writes the samples of one range.

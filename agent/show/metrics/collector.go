@@ -1,17 +1,15 @@
 // Package metrics turns runs, server samples and the agent's own state into
 // Prometheus series. All series are made at scrape time from what is true now:
 // what is over or unknown is not exposed. Names and help texts of run and agent
-// series are here; those of servers are declared by their engines.
+// series are here; the engines declare the series of servers.
 package metrics
 
 import (
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
-	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/benchwatch/benchwatch/agent/base/histogram"
 	"github.com/benchwatch/benchwatch/agent/many/archive"
 	"github.com/benchwatch/benchwatch/agent/many/peer"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
@@ -46,78 +44,39 @@ type Sources struct {
 	Now func() time.Time
 }
 
-// Collector is an unchecked prometheus.Collector: which series there are
-// depends on the runs and servers.
-type Collector struct {
-	sources Sources
-	now     func() time.Time
-	roles   roles
-}
-
-// NewCollector returns a collector of sources.
-func NewCollector(sources Sources) *Collector {
-	now := sources.Now
-	if now == nil {
-		now = time.Now
-	}
-	return &Collector{sources: sources, now: now, roles: roles{last: map[string]string{}}}
-}
-
-// Describe sends nothing, which makes the collector unchecked.
-func (c *Collector) Describe(chan<- *prometheus.Desc) {}
-
-// Collect writes the series that are true now. A series that can't be made is an
-// error of the scrape, which serves all others and logs the error.
-func (c *Collector) Collect(ch chan<- prometheus.Metric) {
-	now := c.now()
-	emit := func(f *Family, v float64, labels ...string) {
-		m, err := prometheus.NewConstMetric(f.desc, valueTypes[f.Type], v, labels...)
-		if err != nil {
-			m = prometheus.NewInvalidMetric(f.desc, err)
-		}
-		ch <- m
-	}
-	distribution := func(f *Family, h *histogram.Histogram, sum float64, labels ...string) {
-		buckets := make(map[float64]uint64, len(histogram.Ladder))
-		for _, bound := range histogram.Ladder {
-			buckets[bound] = h.CountUpTo(bound)
-		}
-		m, err := prometheus.NewConstHistogram(f.desc, h.Count(), sum, buckets, labels...)
-		if err != nil {
-			m = prometheus.NewInvalidMetric(f.desc, err)
-		}
-		ch <- m
-	}
-	if c.sources.Runs != nil {
-		snaps := c.sources.Runs()
+// collect emits the series that are true now.
+func (g *Gatherer) collect() {
+	now := g.now()
+	if g.sources.Runs != nil {
+		snaps := g.sources.Runs()
 		for i := range snaps {
-			emitRun(emit, distribution, &snaps[i], now)
+			emitRun(g.emit, g.emitHistogram, &snaps[i], now)
 		}
 	}
-	if c.sources.WaitingRuns != nil {
-		emit(runsWaiting, float64(c.sources.WaitingRuns()))
+	if g.sources.WaitingRuns != nil {
+		g.emit(runsWaiting, float64(g.sources.WaitingRuns()))
 	}
-	if c.sources.Samples != nil {
-		frame := c.sources.Samples()
+	if g.sources.Samples != nil {
+		frame := g.sources.Samples()
 		for i := range frame.Samples {
-			c.sample(emit, &frame.Samples[i])
+			g.sample(&frame.Samples[i])
 		}
 	}
-	if c.sources.Space != nil {
-		if space, err := c.sources.Space(); err == nil { // an unknown value is absent
-			emit(dataFree, float64(space.Free))
-			emit(dataSize, float64(space.Size))
+	if g.sources.Space != nil {
+		if space, err := g.sources.Space(); err == nil { // an unknown value is absent
+			g.emit(dataFree, float64(space.Free))
+			g.emit(dataSize, float64(space.Size))
 		}
 	}
-	if c.sources.MissedTicks != nil {
-		emit(missedTicks, float64(c.sources.MissedTicks()))
+	if g.sources.MissedTicks != nil {
+		g.emit(missedTicks, float64(g.sources.MissedTicks()))
 	}
-	if c.sources.SamplerLate != nil {
-		emit(samplerLate, c.sources.SamplerLate().Seconds())
+	if g.sources.SamplerLate != nil {
+		g.emit(samplerLate, g.sources.SamplerLate().Seconds())
 	}
-	c.uploads(emit)
-	c.peers(emit)
-	c.markers(emit)
+	g.uploads()
+	g.peers()
+	g.markers()
 }
 
 var runInfo = stateFamily("run_info", "Facts about a run as labels, the user's own labels among them; value 1. Kept as long as the run's summary.",
@@ -131,7 +90,7 @@ func emitInfo(emit emit, m *rundir.Meta) {
 		names, values = append(names, f.Name), append(values, label(f.Value))
 	}
 	f := newFamily(strings.TrimPrefix(runInfo.Name, prefix), runInfo.Help, names)
-	f.state = true
+	f.state, f.varies = true, true
 	emit(f, 1, values...)
 }
 
@@ -152,4 +111,40 @@ func truth(b bool) float64 {
 		return 1
 	}
 	return 0
+}
+
+// targetLabels are on every series of a server.
+var targetLabels = []string{"target", "engine", "cluster", "role"}
+
+var (
+	dbDuration  = family("db_sample_duration_seconds", "How long the server took to answer the last sample.", targetLabels...)
+	dbSampledAt = family("db_sample_timestamp_seconds", "When the server answered the last sample, Unix time.", targetLabels...)
+	dbInfo      = family("db_info", "The server's version and flavour as labels; value 1.", append(targetLabels[:4:4], "version", "flavour")...)
+)
+
+// role returns the role of a server. What the server called itself stays its label
+// while it is down.
+func (g *Gatherer) role(s *engine.Sample) string {
+	if s.Target.Role != "" {
+		return s.Target.Role
+	}
+	if s.Up() {
+		g.roles[s.Target.Name] = s.Status.Role
+	}
+	return g.roles[s.Target.Name]
+}
+
+// sample emits the series of one server. For a server that did not answer, only up=0
+// and the restarts.
+func (g *Gatherer) sample(s *engine.Sample) {
+	labels := []string{s.Target.Name, s.Target.Engine, s.Target.Cluster, g.role(s)}
+	for v := range s.All {
+		g.emit(engineFamilies.of(v.Metric), v.V, append(slices.Clip(labels), v.Labels...)...)
+	}
+	if !s.Up() {
+		return
+	}
+	g.emit(dbDuration, s.Answered.Sub(s.Asked).Seconds(), labels...)
+	g.emit(dbSampledAt, seconds(s.Answered), labels...)
+	g.emit(dbInfo, 1, append(slices.Clip(labels), label(s.Status.Version), s.Status.Flavour)...)
 }

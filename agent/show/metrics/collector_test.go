@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
@@ -26,11 +26,9 @@ var start = time.Date(2026, 11, 21, 2, 14, 3, 0, time.UTC)
 
 func expose(t *testing.T, sources Sources) string {
 	t.Helper()
-	c := NewCollector(sources)
-	c.now = func() time.Time { return start.Add(30 * time.Second) }
-	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(c)
-	families, err := registry.Gather()
+	g := NewGatherer(sources)
+	g.now = func() time.Time { return start.Add(30 * time.Second) }
+	families, err := g.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,14 +146,12 @@ func TestServers(t *testing.T) {
 func TestRoleOfADownServer(t *testing.T) {
 	target := &engine.Target{Name: "n1", Engine: "mysql"}
 	sample := engine.Sample{Target: target, Status: &engine.Status{Role: "replica"}}
-	c := NewCollector(Sources{Samples: func() engine.Frame { return engine.Frame{Samples: []engine.Sample{sample}} }})
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(c)
-	if _, err := registry.Gather(); err != nil {
+	g := NewGatherer(Sources{Samples: func() engine.Frame { return engine.Frame{Samples: []engine.Sample{sample}} }})
+	if _, err := g.Gather(); err != nil {
 		t.Fatal(err)
 	}
 	sample = engine.Sample{Target: target, Err: errors.New("gone")}
-	families, err := registry.Gather()
+	families, err := g.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,11 +235,10 @@ func BenchmarkScrape(b *testing.B) {
 		}
 		snaps = append(snaps, s)
 	}
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(NewCollector(runs(snaps...)))
+	g := NewGatherer(runs(snaps...))
 	b.ReportAllocs()
 	for b.Loop() {
-		families, err := registry.Gather()
+		families, err := g.Gather()
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -271,12 +266,72 @@ func TestRunInfoSurvivesBadLabels(t *testing.T) {
 }
 
 func TestSeriesThatCannotBeMadeIsAnError(t *testing.T) {
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(NewCollector(Sources{Samples: func() engine.Frame {
-		return engine.Frame{Samples: []engine.Sample{{Target: &engine.Target{Name: "bad \xff"}}}}
-	}}))
-	if _, err := registry.Gather(); err == nil {
-		t.Error("a series was dropped without an error")
+	bad, twice := &engine.Target{Name: "bad \xff"}, &engine.Target{Name: "twice"}
+	for _, targets := range [][]*engine.Target{{bad}, {twice, twice}} {
+		g := NewGatherer(Sources{Samples: func() engine.Frame {
+			frame := engine.Frame{Samples: []engine.Sample{{Target: &engine.Target{Name: "good"}}}}
+			for _, target := range targets {
+				frame.Samples = append(frame.Samples, engine.Sample{Target: target})
+			}
+			return frame
+		}})
+		for range 2 { // also if the first scrape has made the other series
+			families, err := g.Gather()
+			if err == nil {
+				t.Errorf("a series of the target %q was dropped without an error", targets[0].Name)
+			}
+			if len(families) == 0 {
+				t.Error("the other series were dropped too")
+			}
+		}
+	}
+}
+
+// TestScrapesAtOnce guards that a scrape does not change what an earlier one is still
+// writing, and that a series that is gone is absent and its memory is given back.
+func TestScrapesAtOnce(t *testing.T) {
+	snaps := []ingest.Snapshot{sampleRun()}
+	g := NewGatherer(Sources{Runs: func() []ingest.Snapshot { return snaps }})
+	text := func(families []*dto.MetricFamily) string {
+		var b bytes.Buffer
+		for _, f := range families {
+			if _, err := expfmt.MetricFamilyToText(&b, f); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return b.String()
+	}
+	first, err := g.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	was := text(first)
+	snaps = []ingest.Snapshot{sampleRun()}
+	snaps[0].Meta.ID, snaps[0].Errors = "other", 77
+	second, err := g.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if now := text(first); now != was {
+		t.Errorf("a later scrape changed the first one:\n%s", cmp.Diff(was, now))
+	}
+	if now := text(second); strings.Contains(now, sampleRun().Meta.ID) || !strings.Contains(now, "} 77\n") {
+		t.Errorf("the second scrape has:\n%s", now)
+	}
+	for range forgottenAfter + 1 {
+		if _, err := g.Gather(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, family := range g.families {
+		if len(family.series) != len(family.order) {
+			t.Errorf("%s: %d series by key, %d in order", name, len(family.series), len(family.order))
+		}
+		for _, series := range family.order {
+			if strings.Contains(series.key, sampleRun().Meta.ID) {
+				t.Errorf("%s keeps a series of a run that is gone", name)
+			}
+		}
 	}
 }
 

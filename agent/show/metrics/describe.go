@@ -5,14 +5,12 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/benchwatch/benchwatch/agent/base/histogram"
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 )
 
 // Family describes one family of series. Its name, help, labels and type are
-// written down once; the collector, the backfill and docs/metrics.md take them
+// written down once; the gatherer, the backfill and docs/metrics.md take them
 // from here.
 type Family struct {
 	Name   string // with prefix
@@ -20,14 +18,11 @@ type Family struct {
 	Labels []string
 	Help   string
 
-	desc *prometheus.Desc
 	// state is set for what seldom changes: a backfill does not repeat it at each
 	// report.
 	state bool
-}
-
-var valueTypes = map[string]prometheus.ValueType{
-	"gauge": prometheus.GaugeValue, "counter": prometheus.CounterValue, "untyped": prometheus.UntypedValue,
+	// varies is set if the names of the labels differ between the family's series.
+	varies bool
 }
 
 // emit takes one series of a family as it is at an instant, with its labels'
@@ -71,7 +66,7 @@ func stateFamily(name, help string, labels ...string) *Family {
 }
 
 func newFamily(name, help string, labels []string) *Family {
-	f := &Family{Name: prefix + name, Type: "gauge", Labels: labels, Help: help, desc: prometheus.NewDesc(prefix+name, help, labels, nil)}
+	f := &Family{Name: prefix + name, Type: "gauge", Labels: labels, Help: help}
 	switch {
 	case strings.HasSuffix(name, "_total"): // in a summary, one that has stopped
 		f.Type = "counter"
@@ -91,7 +86,7 @@ func Families() []*Family {
 	return all
 }
 
-// engineFamilies are those of the engines' metrics, made once each.
+// engineFamilies are the families of the engines' metrics, made once each.
 var engineFamilies = familyCache{known: map[*measure.Metric]*Family{}}
 
 type familyCache struct {

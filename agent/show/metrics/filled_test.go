@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/benchwatch/benchwatch/agent/run/record"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
@@ -114,11 +112,9 @@ func canonical(t *testing.T, name string) string {
 // live is what a collector exposes.
 func scrapeLive(t *testing.T, sources Sources, now time.Time) map[string]float64 {
 	t.Helper()
-	c := NewCollector(sources)
-	c.now = func() time.Time { return now }
-	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(c)
-	families, err := registry.Gather()
+	g := NewGatherer(sources)
+	g.now = func() time.Time { return now }
+	families, err := g.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}

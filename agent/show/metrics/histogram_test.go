@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/benchwatch/benchwatch/agent/base/histogram"
@@ -39,9 +38,7 @@ func TestHistogramOfARun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(NewCollector(Sources{Runs: func() []ingest.Snapshot { return []ingest.Snapshot{h.Snapshot} }}))
-	families, err := registry.Gather()
+	families, err := NewGatherer(Sources{Runs: func() []ingest.Snapshot { return []ingest.Snapshot{h.Snapshot} }}).Gather()
 	if err != nil {
 		t.Fatal(err)
 	}

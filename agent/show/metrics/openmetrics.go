@@ -35,7 +35,7 @@ func NewBackfill() *Backfill {
 // Close removes the temporary file.
 func (b *Backfill) Close() error { return b.samples.close() }
 
-// series returns a series of a family, a new one if there is none yet.
+// series returns a series of a family, which it adds if necessary.
 func (b *Backfill) series(f *Family, names, values []string) *spans {
 	all := b.families[f.Name]
 	if all == nil {

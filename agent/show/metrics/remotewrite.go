@@ -3,7 +3,6 @@ package metrics
 import (
 	"context"
 	"fmt"
-	"iter"
 	"math"
 
 	"github.com/prometheus/client_golang/exp/api/remote"
@@ -32,21 +31,13 @@ type Sent struct{ Series, Samples int }
 // RemoteWrite sends everything by Prometheus' remote write 1.0, in the order of time
 // and with the ends of series as stale markers. What was sent before an error remains.
 func (b *Backfill) RemoteWrite(ctx context.Context, to RemoteWriter) (Sent, error) {
-	var cursors []*cursor
-	defer func() {
-		for _, c := range cursors {
-			c.stop()
-		}
-	}()
+	cursors, stop := b.cursors()
+	defer stop()
 	var sent Sent
-	for _, s := range b.labelled() {
-		next, stop := iter.Pull2(s.each)
-		c := &cursor{labels: s.labels, pull: next, stop: stop}
-		c.next()
+	for _, c := range cursors {
 		if c.more {
 			sent.Series++
 		}
-		cursors = append(cursors, c)
 	}
 	request, n := writeRequest{}, 0
 	send := func() error {
@@ -88,7 +79,7 @@ func (b *Backfill) RemoteWrite(ctx context.Context, to RemoteWriter) (Sent, erro
 	return sent, send()
 }
 
-// earliest returns the time of the first sample that is left, the largest number if there is none.
+// earliest returns the time of the first remaining sample, the largest number without samples.
 func earliest(cursors []*cursor) int64 {
 	first := int64(math.MaxInt64)
 	for _, c := range cursors {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// spot is a place in the drawing, from its upper left corner.
-type spot struct{ x, y float64 }
+// point is a place in the drawing, from its upper left corner.
+type point struct{ x, y float64 }
 
 // stroke is the number of a colour and of a pattern of dashes, 0 for none.
 type stroke struct{ colour, dashes int }
@@ -43,17 +43,17 @@ const (
 type canvas struct{ *strings.Builder }
 
 // grid draws a line behind everything.
-func (c canvas) grid(from, to spot) {
+func (c canvas) grid(from, to point) {
 	fmt.Fprintf(c, `<path class="grid" d="M%.1f %.1fL%.1f %.1f"/>`, from.x, from.y, to.x, to.y)
 }
 
 // cell fills a rectangle of a heat map, the stronger the larger share is, from 0 to 1.
-func (c canvas) cell(share float64, corner spot, width, height float64) {
+func (c canvas) cell(share float64, corner point, width, height float64) {
 	fmt.Fprintf(c, `<rect class="cell" fill-opacity="%.2f" x="%.1f" y="%.1f" width="%.1f" height="%.1f"/>`, share, corner.x, corner.y, width, height)
 }
 
 // line draws through spots, bar fills a rectangle, dot draws a point and ring a circle around one.
-func (c canvas) line(s stroke, through ...spot) {
+func (c canvas) line(s stroke, through ...point) {
 	fmt.Fprintf(c, `<path class="line %s" d="`, s)
 	for i, at := range through {
 		fmt.Fprintf(c, "%c%.1f %.1f", "ML"[min(i, 1)], at.x, at.y)
@@ -61,11 +61,11 @@ func (c canvas) line(s stroke, through ...spot) {
 	c.WriteString(`"/>`)
 }
 
-func (c canvas) bar(s stroke, corner spot, width, height float64) {
+func (c canvas) bar(s stroke, corner point, width, height float64) {
 	fmt.Fprintf(c, `<rect class="bar %s" x="%.1f" y="%.1f" width="%.1f" height="%.1f"/>`, s, corner.x, corner.y, width, height)
 }
 
-func (c canvas) dot(s stroke, at spot, of *Point) {
+func (c canvas) dot(s stroke, at point, of *Point) {
 	if of.Link != "" {
 		fmt.Fprintf(c, `<a href="%s" tabindex="-1">`, html.EscapeString(of.Link))
 		defer c.WriteString(`</a>`)
@@ -78,12 +78,12 @@ func (c canvas) dot(s stroke, at spot, of *Point) {
 	fmt.Fprintf(c, `><title>%s</title></circle>`, html.EscapeString(of.Title))
 }
 
-func (c canvas) ring(s stroke, at spot) {
+func (c canvas) ring(s stroke, at point) {
 	fmt.Fprintf(c, `<circle class="line %s" cx="%.1f" cy="%.1f" r="%g"/>`, s, at.x, at.y, ringRadius)
 }
 
 // text writes at a place of the base line.
-func (c canvas) text(k textKind, at spot, text string) {
+func (c canvas) text(k textKind, at point, text string) {
 	if k != plainText {
 		fmt.Fprintf(c, `<text class="%s" x="%.1f" y="%.1f">%s</text>`, k, at.x, at.y, html.EscapeString(text))
 		return

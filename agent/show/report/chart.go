@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"html"
 	"math"
@@ -12,7 +13,6 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
-	"github.com/benchwatch/benchwatch/agent/run/host"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
 	"github.com/benchwatch/benchwatch/agent/run/record"
 	"github.com/benchwatch/benchwatch/agent/run/review"
@@ -23,7 +23,10 @@ import (
 // script; a report has none, so that it opens from disk and from an attachment,
 // prints, and needs no permission to run anything.
 type Chart struct {
-	Title string
+	// Measure is what the page's chart of the same values is named after; nil: the page has none.
+	Measure *measure.Measure
+	Scope   measure.Scope
+	Title   string
 	// Unit is what the values are, shown after the title.
 	Unit  string
 	Lines []Line
@@ -158,7 +161,7 @@ func sampledCharts(scope measure.Scope, targets []string, samples *series.Thinne
 		if m.Stacked {
 			c.stack()
 		}
-		if (!c.zero() || m == host.Busy) && !(m.OnlyChanges && c.constant()) {
+		if (!c.zero() || m.EvenZero) && !(m.OnlyChanges && c.constant()) {
 			charts = append(charts, c)
 		}
 	}
@@ -185,14 +188,15 @@ func (c *Chart) stack() {
 
 // newChart returns an empty chart of a measure.
 func newChart(m *measure.Measure) Chart {
-	return Chart{Title: m.Title, Unit: m.Note, base: m.Unit, Spikes: m == tool.HeadlineLatency, medians: m.Summary == measure.Median}
+	return Chart{Measure: m, Scope: m.Scope, Title: m.Title, Unit: m.Note, base: m.Unit, Spikes: m == tool.HeadlineLatency, medians: m.Summary == measure.Median}
 }
 
-// toolCharts has a line for each operation and statistic, transactions first.
+// toolCharts has a line for each operation and statistic, transactions first. The throughput of
+// transactions has a chart without what they consist of.
 func toolCharts(v *record.Intervals) []Chart {
 	var charts []Chart
 	for _, m := range measure.All(measure.Run) {
-		c := newChart(m)
+		c, parts := newChart(m), Chart{Scope: m.Scope, Title: m.Title + " by operation", Unit: m.Note, base: m.Unit}
 		for _, line := range m.Charted() {
 			columns := v.Of(line)
 			if h := review.HeadlineOf(v); line == tool.HeadlineLatency && len(columns) > colours && h.Known {
@@ -201,18 +205,21 @@ func toolCharts(v *record.Intervals) []Chart {
 			}
 			slices.SortStableFunc(columns, func(a, b ingest.Column) int { return operationRank(a) - operationRank(b) })
 			for _, column := range columns {
-				name := strings.TrimSpace(column.Operation + " " + tool.StatName(column.Stat))
+				name, to := strings.TrimSpace(column.Operation+" "+tool.StatName(column.Stat)), &c
 				if name == "" {
 					name = line.Label()
 				}
+				if m == tool.Throughput && operationRank(column) > 0 && !c.Empty() {
+					to = &parts
+				}
 				// An operation that the tool never did needs no line.
 				if t := v.Tally(column); column.Operation == tool.Transaction || t.Min != 0 || t.Max != 0 {
-					c.add(name, v.Elapsed, v.Values(column), t)
+					to.add(name, v.Elapsed, v.Values(column), t)
 				}
 			}
 		}
-		if m == tool.Throughput || !c.zero() {
-			charts = append(charts, c)
+		if m.EvenZero || !c.zero() {
+			charts = append(charts, c, parts)
 		}
 	}
 	return charts
@@ -318,6 +325,8 @@ func (l *Line) thin(from, to float64, n int) Line {
 const (
 	chartWidth  = 520.0
 	chartHeight = 180.0
+	// smallHeight is that of a chart narrower than chartWidth.
+	smallHeight = 116.0
 	marginLeft  = 52.0
 	marginRight = 24.0 // half of a label of the time axis
 	marginTop   = 14.0
@@ -438,66 +447,84 @@ func (c *Chart) positive() bool {
 	return true
 }
 
-func (s *scale) height(v float64) float64 {
+func (s *scale) place(v, height float64) float64 {
 	share := 0.0
 	if s.log {
 		share = math.Log(v/s.low) / math.Log(s.high/s.low)
 	} else {
 		share = (v - s.low) / (s.high - s.low)
 	}
-	return chartHeight - marginFoot - share*(chartHeight-marginFoot-marginTop)
+	return height - marginFoot - share*(height-marginFoot-marginTop)
 }
 
-// SVG draws the chart. All text in it is escaped.
-func (c *Chart) SVG() document.Markup {
+// SVG draws the chart as wide as it is asked for, 0 for the usual width. All text in it is escaped.
+func (c *Chart) SVG(width float64) document.Markup {
 	var b strings.Builder
+	width, height := cmp.Or(width, chartWidth), chartHeight
+	if width < chartWidth {
+		height = smallHeight
+	}
 	from, to := c.From, c.To
 	if !(to > from) {
 		to = from + 1
 	}
-	x := func(v float64) float64 {
-		return marginLeft + (v-from)/(to-from)*(chartWidth-marginLeft-marginRight)
-	}
+	right, foot := width-marginRight, height-marginFoot
+	x := func(v float64) float64 { return marginLeft + (v-from)/(to-from)*(right-marginLeft) }
 	s := c.scale()
-	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %g" role="img" aria-label="%s">`, chartWidth, chartHeight, html.EscapeString(c.Title))
+	y := func(v float64) float64 { return s.place(v, height) }
+	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %g" role="img" aria-label="%s">`, width, height, html.EscapeString(c.Title))
 	for _, band := range c.Bands {
 		left, right := x(max(band.From, from)), x(min(band.To, to))
 		if right > left {
-			fmt.Fprintf(&b, `<rect class="%s" x="%.1f" y="%g" width="%.1f" height="%g"/>`,
-				html.EscapeString(band.Kind), left, marginTop, right-left, chartHeight-marginFoot-marginTop)
+			fmt.Fprintf(&b, `<rect class="%s" x="%.1f" y="%g" width="%.1f" height="%g"/>`, html.EscapeString(band.Kind), left, marginTop, right-left, foot-marginTop)
 		}
 	}
 	for _, t := range s.ticks {
-		y := s.height(t)
-		fmt.Fprintf(&b, `<path class="grid" d="M%g %.1fH%g"/><text class="y" x="%g" y="%.1f">%s</text>`,
-			marginLeft, y, chartWidth-marginRight, marginLeft-6, y+4, tickText(t))
+		fmt.Fprintf(&b, `<path class="grid" d="M%g %.1fH%g"/><text class="y" x="%g" y="%.1f">%s</text>`, marginLeft, y(t), right, marginLeft-6, y(t)+4, tickText(t))
 	}
-	step := niceTime((to - from) / 7)
+	step := niceTime((to - from) / math.Floor(width/70))
 	for t := math.Ceil(from/step) * step; t <= to+step/1e6; t += step {
-		fmt.Fprintf(&b, `<path class="grid" d="M%.1f %gV%g"/><text class="x" x="%.1f" y="%g">%s</text>`,
-			x(t), marginTop, chartHeight-marginFoot, x(t), chartHeight-8, table.Clock(t))
+		fmt.Fprintf(&b, `<path class="grid" d="M%.1f %gV%g"/><text class="x" x="%.1f" y="%g">%s</text>`, x(t), marginTop, foot, x(t), height-8, table.Clock(t))
 	}
-	for _, m := range c.Markers {
-		if m.ElapsedSeconds >= from && m.ElapsedSeconds <= to {
-			fmt.Fprintf(&b, `<path class="mark" d="M%.1f %gV%g"/><text class="m" x="%.1f" y="%g">%d</text>`,
-				x(m.ElapsedSeconds), marginTop, chartHeight-marginFoot, x(m.ElapsedSeconds), marginTop-3, m.Number)
-		}
-	}
+	c.drawMarkers(&b, x, right, foot)
 	if c.Stacked {
 		// Each area covers the foot of the one above it.
 		for i := range slices.Backward(c.Lines) {
-			if d := area(c.Lines[i].thin(from, to, buckets), x, s.height); d != "" {
+			if d := area(c.Lines[i].thin(from, to, buckets), x, y); d != "" {
 				fmt.Fprintf(&b, `<path class="area %s" d="%s"/>`, c.lineClass(i), d)
 			}
 		}
 	}
 	for i := range c.Lines {
-		if d := path(c.Lines[i].thin(from, to, buckets), x, s.height); d != "" {
+		if d := path(c.Lines[i].thin(from, to, buckets), x, y); d != "" {
 			fmt.Fprintf(&b, `<path class="line %s" d="%s"/>`, c.lineClass(i), d)
 		}
 	}
 	b.WriteString(`</svg>`)
 	return document.Markup(b.String())
+}
+
+// drawMarkers draws a line for each marker with its number and as much of its text as there is room for
+// before the next one.
+func (c *Chart) drawMarkers(b *strings.Builder, x func(float64) float64, right, foot float64) {
+	for _, m := range c.Markers {
+		if m.ElapsedSeconds < c.From || m.ElapsedSeconds > c.To {
+			continue
+		}
+		at, end := x(m.ElapsedSeconds), right+marginRight
+		for _, other := range c.Markers {
+			if next := x(other.ElapsedSeconds); next > at {
+				end = min(end, next-textWidth)
+			}
+		}
+		number := strconv.Itoa(m.Number)
+		fmt.Fprintf(b, `<path class="mark" d="M%.1f %gV%g"/><text class="m" x="%.1f" y="%g">%s</text>`, at, marginTop, foot, at, marginTop-3, number)
+		first, _, _ := strings.Cut(m.Text, "\n")
+		begin := at + textWidth*(float64(len(number))/2+0.5)
+		if text := clip(first, end-begin); end-begin > 6*textWidth {
+			fmt.Fprintf(b, `<text x="%.1f" y="%g">%s</text>`, begin, marginTop-3, html.EscapeString(text))
+		}
+	}
 }
 
 // path draws points as lines with gaps; a point alone becomes a dot.

@@ -1,8 +1,18 @@
 package report
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/benchwatch/benchwatch/agent/base/analysis"
+	"github.com/benchwatch/benchwatch/agent/many/compare"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/run/review"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+	"github.com/benchwatch/benchwatch/agent/show/document"
 	"github.com/benchwatch/benchwatch/internal/recorded"
 )
 
@@ -16,5 +26,102 @@ func TestPercentilesHaveNoMean(t *testing.T) {
 				t.Errorf("%s of %s: %q, want %q", e.Name, c.Title, e.Typical, want)
 			}
 		}
+	}
+}
+
+// The charts that show what limited a run come first, then throughput and latency; each other chart is behind
+// one line, those without a change behind the last one.
+func TestOrderOfCharts(t *testing.T) {
+	charts := Charts(recorded.Read(t, recorded.Galera(t)))
+	titles := func(b document.Block) []string {
+		var all []string
+		for _, d := range b.Drawings {
+			all = append(all, d.Title)
+		}
+		return all
+	}
+	for limit, want := range map[analysis.Limit]string{
+		analysis.LimitFlowControl: "Flow control, Flow control requested, Replication queue, Throughput, Latency",
+		analysis.LimitRowLocks:    "Waiting for row locks, Deadlocks, Flow control, Throughput, Latency",
+		"":                        "Flow control, Flow control requested, Replication lag, Throughput, Latency",
+	} {
+		v := &analysis.Verdict{}
+		if limit != "" {
+			v.Findings = []analysis.LimitFinding{{Limit: limit}}
+		}
+		blocks := chartBlocks(charts, v)
+		if got := strings.Join(titles(blocks[0]), ", "); got != want || blocks[0].Fold != "" {
+			t.Errorf("%s: first %s, want %s", limit, got, want)
+		}
+		var all []string
+		for _, b := range blocks {
+			all = append(all, titles(b)...)
+		}
+		slices.Sort(all)
+		if n := len(all); n != len(slices.Compact(all)) || n != len(charts) {
+			t.Errorf("%s: %d of %d charts: %q", limit, n, len(charts), all)
+		}
+		for i, b := range blocks[1:] {
+			if flat := i == len(blocks)-2; len(b.Drawings) > 0 && (b.Fold == "" || b.Unprinted != flat) {
+				t.Errorf("%s: block %d: %q, printed %v", limit, i+1, b.Fold, !b.Unprinted)
+			}
+		}
+	}
+}
+
+// A comparison begins with what differs, and its first table has at most eight rows.
+func TestOrderOfComparison(t *testing.T) {
+	row := func(id, limit string, tps float64) review.Row {
+		r := review.Row{ID: id, Labels: map[string]string{"fc_limit": limit, "sweep": id}, Values: tool.Values{{Measure: tool.Throughput, Value: tps}}, Latency: map[string]float64{}}
+		for i, stat := range []string{"min", "avg", "p50", "p75", "p90", "p95", "p99", "p99.9", "max"} {
+			r.Latency[stat] = tps * float64(i+1) / 1e6
+		}
+		return r
+	}
+	groups := []compare.Group{{Name: "one", Runs: []review.Row{row("one", "16", 1000)}}, {Name: "two", Runs: []review.Row{row("two", "100000", 500)}}}
+	compare.NameByDifference(groups)
+	p := ComparisonPage{Comparison: compare.Compare(groups, nil)}
+	sections := p.Layout()
+	if d := cmp.Diff([]document.Term{{Name: "fc_limit", Value: "16 → 100000"}, {Name: "run", Value: "one → two"}}, sections[0].Blocks[0].Facts); d != "" {
+		t.Error(d)
+	}
+	if text := sections[0].Blocks[1].Lines[0].Text; !strings.HasPrefix(text, "From fc_limit=16 to fc_limit=100000: tps -50 %") {
+		t.Errorf("%q", text)
+	}
+	i := slices.IndexFunc(sections, func(s document.Section) bool { return s.ID == "measures" })
+	first, more := sections[i].Blocks[0], sections[i].Blocks[1]
+	if len(first.Rows) != 8 || first.Fold != "" || first.Rows[0][0] != "tps" || len(more.Rows) != 2 || more.Fold != "2 more rows" {
+		t.Errorf("%q, then %s %q", first.Rows, more.Fold, more.Rows)
+	}
+}
+
+// Groups are named by the first fact that tells all of them apart, by several only if none does.
+func TestNameByDifference(t *testing.T) {
+	for want, facts := range map[string][3]string{
+		"x=1 x=2 x=3":             {"x=1,t=a", "x=2,t=a", "x=3,t=b"},
+		"t=a,x=1 t=a,x=2 t=b,x=1": {"x=1,t=a", "x=2,t=a", "x=1,t=b"},
+		"r0 r1 r2":                {"x=1", "x=1", "x=1"},
+	} {
+		var groups []compare.Group
+		for i, text := range facts {
+			r := review.Row{ID: "r" + string(rune('0'+i)), Labels: map[string]string{}}
+			for fact := range strings.SplitSeq(text, ",") {
+				name, value, _ := strings.Cut(fact, "=")
+				r.Labels[name] = value
+			}
+			groups = append(groups, compare.Group{Name: r.ID, Runs: []review.Row{r}})
+		}
+		compare.NameByDifference(groups)
+		var names []string
+		for _, g := range groups {
+			names = append(names, strings.ReplaceAll(g.Name, " ", ","))
+		}
+		if got := strings.Join(names, " "); got != want {
+			t.Errorf("%v: %s, want %s", facts, got, want)
+		}
+	}
+	named := []compare.Group{{Name: "v=1", Facts: []rundir.Fact{{Name: "v", Value: "1"}}, Runs: []review.Row{{ID: "a"}}}, {Name: "b", Runs: []review.Row{{ID: "b"}}}}
+	if compare.NameByDifference(named); named[0].Name != "v=1" {
+		t.Errorf("renamed to %s", named[0].Name)
 	}
 }

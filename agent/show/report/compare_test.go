@@ -116,7 +116,7 @@ func TestCompareDropsEchoes(t *testing.T) {
 func TestCompareSaysWhatDiffers(t *testing.T) {
 	c := compare.Compare([]compare.Group{group("direct", 16, 1000), group("atlas", 32, 1000)}, nil)
 	text := textOf(t, c)
-	for _, want := range []string{"\nthreads  16          32\n", "\nvia      direct      atlas\n", "the groups differ in threads (16 and 32)"} {
+	for _, want := range []string{"\nthreads 16 → 32, via direct → atlas\n", "the groups differ in threads (16 and 32)"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("missing %q in\n%s", want, text)
 		}
@@ -144,7 +144,7 @@ func TestCompareFormats(t *testing.T) {
 	}
 	_, root := parsed(t, page.String())
 	selfContained(t, root)
-	if n := elements(root, "figure"); n != 2 || !strings.Contains(text(root), "<b>a") {
+	if n := elements(root, "figure"); n != 3 || !strings.Contains(text(root), "<b>a") {
 		t.Errorf("%d charts", n)
 	}
 }

@@ -2,11 +2,14 @@ package report
 
 import (
 	"io"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/base/terminal"
 	"github.com/benchwatch/benchwatch/agent/many/compare"
+	"github.com/benchwatch/benchwatch/agent/model/measure"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
@@ -45,9 +48,6 @@ func (p *ComparisonPage) JSON(w io.Writer) error {
 
 func (p *ComparisonPage) page() *document.Page {
 	d := document.Document{Title: strings.Join(p.Groups, " against "), Sections: p.Layout()}
-	if len(p.Groups) > 1 {
-		d.Note.Text = "Ratios and differences are to " + p.Groups[0]
-	}
 	return &document.Page{Title: "Comparison of " + strings.Join(p.Groups, ", "), Made: p.Made, Version: p.Version, Documents: []document.Document{d}}
 }
 
@@ -56,16 +56,17 @@ func (p *ComparisonPage) page() *document.Page {
 func (p *ComparisonPage) Layout() []document.Section {
 	c := &p.Comparison
 	var d document.Document
-	d.Add("summary", "Summary", document.Prose(c.Summary...))
+	d.Add("summary", "What differs", append(p.differing(), document.Prose(c.Summary...))...)
 	d.Add("limits", "Limits", document.Table(c.LimitTable()))
 	if c.Arranged == nil && len(c.Groups) > 1 {
-		folded, details := document.Table(c.FoldedTable()), document.Table(c.DetailTable())
-		folded.Fold, folded.Long = c.FoldedLine(), true
-		d.Add("measures", "Measures", document.Table(c.Table()), folded)
-		d.Add("details", "Cost per transaction, and each server", details.Folded(len(details.Rows), "row"))
+		more, folded, details := document.Table(c.MoreTable()), document.Table(c.FoldedTable()), document.Table(c.DetailTable())
+		more.Fold = table.Plural(len(more.Rows), "more row")
+		details.Fold = table.Plural(len(details.Rows), "row") + " about the cost per transaction, and each server"
+		folded.Fold = c.FoldedLine()
+		more.Long, details.Long, folded.Long = true, true, true
+		d.Add("measures", "Measures", document.Table(c.Table()), more, details, folded)
+		d.Add(document.Time, "Over elapsed seconds", document.Block{Drawings: chartDrawings(p.Charts)})
 		d.Add("statements", "Statements by the difference of their time", document.Table(c.StatementTable()))
-		d.Add("differs", "What differs", document.Table(c.DifferenceTable(c.Differs)))
-		d.Add("settings", "Settings of the servers that differ", document.Table(c.DifferenceTable(c.ServerSettings)))
 	}
 	figures := []document.Block{{Drawings: plotDrawings(p.Plots)}}
 	title := "Figures"
@@ -77,9 +78,46 @@ func (p *ComparisonPage) Layout() []document.Section {
 		figures = append(figures, document.Table(s.Table()), proseOf(s.Note()))
 	}
 	d.Add("figures", title, figures...)
-	d.Add(document.Time, "Over elapsed seconds", document.Block{Drawings: chartDrawings(p.Charts)})
-	d.Add("notes", "How to read this", document.List(c.Notes...))
+	notes := c.Notes
+	if len(c.Groups) > 1 {
+		notes = append([]string{"the baseline is " + c.Groups[0]}, notes...)
+	}
+	d.Add("notes", "How to read this", document.List(notes...))
 	return d.Sections
+}
+
+// firstDifferences is how many of the facts and settings that differ are shown before the others are folded.
+const firstDifferences = 4
+
+// differing returns how the groups were made differently.
+func (p *ComparisonPage) differing() []document.Block {
+	all := p.Comparison.All()
+	first := document.Block{}
+	for _, d := range all[:min(len(all), firstDifferences)] {
+		between := " → "
+		if len(d.Values) > 2 {
+			between = ", "
+		}
+		first.Facts = append(first.Facts, document.Term{Name: d.Name, Value: table.Clip(strings.Join(dashed(d.Values), between), longestDifference)})
+	}
+	rest := document.Table(p.DifferenceTable(all[len(first.Facts):]))
+	if len(p.Runs) > 0 {
+		first.Facts = append(first.Facts, document.Term{Name: "run", Value: table.Clip(strings.Join(p.Runs, " → "), longestDifference)})
+	}
+	rest = rest.Folded(len(rest.Rows), "more difference")
+	rest.Long = true
+	return []document.Block{first, rest}
+}
+
+// longestDifference bounds the values of a fact in one line.
+const longestDifference = 90
+
+func dashed(values []string) []string {
+	all := make([]string, len(values))
+	for i, v := range values {
+		all[i] = table.Dash(v)
+	}
+	return all
 }
 
 // proseOf returns a paragraph, nothing if it is empty.
@@ -114,51 +152,85 @@ func (p *ComparisonPage) AddScaling(groups []compare.Group) error {
 	return err
 }
 
-// ComparedCharts are the charts over time of a comparison, empty.
-func ComparedCharts() []Chart {
-	return []Chart{newChart(tool.Throughput), newChart(tool.HeadlineLatency)}
+// ComparedCharts are the charts over time of a comparison, empty: throughput, latency, what differs of
+// servers and machines, and errors.
+func ComparedCharts(c *compare.Comparison) []Chart {
+	charts := []Chart{newChart(tool.Throughput), newChart(tool.HeadlineLatency)}
+	for _, m := range c.Charted() {
+		one := newChart(m)
+		one.Unit += ", of the worst"
+		charts = append(charts, one)
+	}
+	return append(charts, newChart(tool.ErrorRate))
 }
 
-// CompareCharts returns two charts for each combination, throughput and headline
-// latency, with the runs over the same elapsed seconds. histories are in the order
-// of the groups' runs.
+// CompareCharts returns the charts of each combination, with the runs over the same elapsed seconds.
+// histories are in the order of the groups' runs.
 func CompareCharts(c *compare.Comparison, groups []compare.Group, histories [][]*record.History) []Chart {
 	var charts []Chart
 	for _, x := range c.Combinations {
-		both := ComparedCharts()
-		throughput, latency := both[0], both[1]
-		for i, name := range c.Varied {
-			suffix := ", " + name + " " + x.Values[i]
-			throughput.Title += suffix
-			latency.Title += suffix
-		}
-		for i, g := range groups {
-			for _, j := range x.Runs[i] {
-				v := &histories[i][j].Intervals
-				name := g.Name
-				if len(g.Runs) > 1 {
-					name += " " + g.Runs[j].ID
-				}
-				rate := ingest.RateOf(tool.Transaction)
-				throughput.add(name, v.Elapsed, v.Values(rate), v.Tally(rate))
-				if l := review.HeadlineOf(v); l.Known {
-					column := ingest.LatencyOf(l.Value.Operation, l.Value.Stat)
-					latency.add(name+" "+review.LatencyName(column.Operation, column.Stat), v.Elapsed, v.Values(column), v.Tally(column))
-				}
-				throughput.group(i + 1)
-				latency.group(i + 1)
-				throughput.To = max(throughput.To, v.Last)
-				latency.To = throughput.To
+		all := ComparedCharts(c)
+		for i := range all {
+			for j, name := range c.Varied {
+				all[i].Title += ", " + name + " " + x.Values[j]
 			}
-		}
-		for _, chart := range []Chart{throughput, latency} {
-			if !chart.Empty() {
-				chart.fit()
-				charts = append(charts, chart)
+			for j := range groups {
+				for _, k := range x.Runs[j] {
+					name := groups[j].Name
+					if len(groups[j].Runs) > 1 {
+						name += " " + groups[j].Runs[k].ID
+					}
+					all[i].addRun(name, histories[j][k])
+				}
+				all[i].group(j + 1)
+			}
+			if !all[i].Empty() {
+				all[i].fit()
+				charts = append(charts, all[i])
 			}
 		}
 	}
 	return charts
+}
+
+// addRun adds the line of a run: of servers and machines the largest value of all of them.
+func (c *Chart) addRun(name string, h *record.History) {
+	v := &h.Intervals
+	c.To = max(c.To, v.Last)
+	switch c.Measure {
+	case tool.Throughput:
+		rate := ingest.RateOf(tool.Transaction)
+		c.add(name, v.Elapsed, v.Values(rate), v.Tally(rate))
+	case tool.HeadlineLatency:
+		if l := review.HeadlineOf(v); l.Known {
+			column := ingest.LatencyOf(l.Value.Operation, l.Value.Stat)
+			c.add(name+" "+review.LatencyName(column.Operation, column.Stat), v.Elapsed, v.Values(column), v.Tally(column))
+		}
+	case tool.ErrorRate:
+		rate := ingest.Column{Measure: tool.ErrorRate}
+		if t := v.Tally(rate); t.Max > 0 {
+			c.add(name, v.Elapsed, v.Values(rate), t)
+		}
+	default:
+		samples := &h.Samples
+		if c.Measure.Scope == measure.Host {
+			samples = &h.HostSamples
+		}
+		begin, _ := slices.BinarySearch(samples.Elapsed, 0)
+		end, _ := slices.BinarySearch(samples.Elapsed, max(v.Last, 0))
+		axis, worst := samples.Elapsed[begin:end], slices.Repeat([]float64{series.Unknown()}, end-begin)
+		for _, k := range samples.Keys() {
+			if k.Measure != c.Measure {
+				continue
+			}
+			for i, value := range samples.Values(k)[begin:end] {
+				if series.IsKnown(value) && !(value <= worst[i]) {
+					worst[i] = value
+				}
+			}
+		}
+		c.add(name, axis, worst, series.TallyOf(axis, worst, v.Last))
+	}
 }
 
 // group gives the lines without a group this one.

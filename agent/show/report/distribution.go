@@ -98,8 +98,8 @@ func bucketPlot(d *review.Distribution) *Plot {
 	return &Plot{Title: "Distribution of " + d.Operation, Unit: "% of the operations in each bar; bars differ by 10 %", X: Axis{Title: "latency, ms", Log: true}, Lines: []PlotLine{line}}
 }
 
-// DistributionPlots returns the drawings of all distributions of the run, those of the
-// tool and that of its servers.
+// DistributionPlots returns the drawings of all distributions of the run, the tool's and the
+// servers'.
 func (r *Report) DistributionPlots() []*Plot {
 	return append(DistributionPlots(r.AllDistributions()), r.HeatMaps()...)
 }

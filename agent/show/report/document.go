@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/base/analysis"
 	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/base/terminal"
+	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/record"
@@ -30,6 +32,9 @@ type Document struct {
 	// Version is benchwatch's.
 	Version string   `json:"benchwatch_version"`
 	Runs    []Report `json:"runs"`
+	// VerdictLast: the result of a run and what follows from it are at the end, where a terminal
+	// without a pager shows them.
+	VerdictLast bool `json:"-"`
 }
 
 // Report is a run with its charts and sections.
@@ -58,13 +63,21 @@ func New(h *record.History, others ...rundir.Meta) Report {
 }
 
 func (d *Document) page() *document.Page {
+	verdict := []string{"result", "limits", "observed", "trust"}
 	p := &document.Page{Title: d.Title(), Made: d.Made, Version: d.Version, About: " from the tool's raw output and the recorded samples of the servers"}
 	if len(d.Runs) > 1 {
 		p.Contents = table.New(table.Named("run", "threads", "tps", "latency", "errors", "duration", "result")...)
 	}
 	for i := range d.Runs {
 		r := &d.Runs[i]
-		p.Documents = append(p.Documents, r.Document())
+		one := r.Document()
+		if d.VerdictLast {
+			one.Sections = slices.Clone(one.Sections)
+			slices.SortStableFunc(one.Sections, func(a, b document.Section) int {
+				return slices.Index(verdict, a.ID) - slices.Index(verdict, b.ID)
+			})
+		}
+		p.Documents = append(p.Documents, one)
 		if p.Contents != nil {
 			p.Contents.Add(table.Text(r.title()), r.ThreadsCell(), table.Optional(r.Values.Of(tool.Throughput), table.PerSecond), table.Text(r.Headline()),
 				table.Optional(r.Values.Of(tool.Errors), table.Count), table.Text(table.Duration(r.DurationSeconds)), table.Text(r.Status()))
@@ -108,8 +121,12 @@ func (r *Report) Document() document.Document {
 		about = "about "
 	}
 	note := document.Sentence{Level: document.Warning, Strong: r.Status(), Text: fmt.Sprintf("%s, started %s%s, %s, ", r.ID, about, table.Moment(r.StartedAt), table.Duration(r.DurationSeconds))}
-	if r.Result == rundir.Succeeded && r.FailedShare.Value < review.ManyFailures {
+	unmet, unknown := review.CountUnmet(r.Requirements)
+	if r.Result == rundir.Succeeded && r.FailedShare.Value < review.ManyFailures && unmet+unknown == 0 {
 		note.Level = document.Good
+	}
+	if text := review.RequirementsText(r.Requirements); text != "" {
+		note.Strong += ", " + text
 	}
 	return document.Document{ID: r.ID, Title: r.title(), Note: note, Sections: r.Sections}
 }
@@ -117,11 +134,13 @@ func (r *Report) Document() document.Document {
 // sections are what is shown of a run. Empty ones are left out.
 func (r *Report) sections() []document.Section {
 	var d document.Document
-	d.Add("result", "Result", failureBlock(r.Failure), figuresBlock(&r.Run))
+	d.Add("result", "Result", failureBlock(r.Failure), figuresBlock(&r.Run), document.Lines(requirementLines(r.Requirements)...))
 	d.Add("limits", "What limited this run", document.Lines(limitLines(r.Limits)...))
+	blocks := chartBlocks(r.Charts, r.Limits)
+	d.Add(document.Time, "Over time", axisNotes(r.Charts), markerBlock(r.Markers), blocks[0])
 	d.Add("observed", "What was observed", document.List(r.Observed...))
 	d.Add("trust", "How far to trust this", document.Lines(trustLines(r.Trust)...))
-	d.Add(document.Time, "Over time", axisNotes(r.Charts), markerBlock(r.Markers), document.Block{Drawings: chartDrawings(r.Charts)})
+	d.Add(document.More, "More over time", blocks[1:]...)
 	d.Add("generators", "Generators", generatorBlock(&r.Run), groupNote(&r.Run))
 	d.Add("operations", "The tool's summary", document.Table(review.OperationTable(r.Operations)))
 	d.Add("distributions", "Distribution of the latencies", r.distributionBlocks()...)
@@ -130,7 +149,8 @@ func (r *Report) sections() []document.Section {
 	d.Add("load", "Who took the load", document.Table(review.BalanceTable(r.Balances)))
 	machines := review.MachineTable(r.Machines)
 	d.Add("machines", "Machines", document.Table(machines).Folded(len(machines.Rows), "measure"))
-	d.Add("costs", "Cost per transaction", document.Table(review.CostTable(r.Costs)))
+	costs := review.CostTable(r.Costs)
+	d.Add("costs", "Cost per transaction", document.Table(costs).Folded(len(costs.Rows), "measure"))
 	statements := r.StatementTable()
 	d.Add("statements", "Statements", document.List(r.StatementNotes()...), document.Table(statements).Folded(len(statements.Rows), "statement"))
 	addSettings(&d, r.Settings, r.SettingChanges, r.SettingsUnknown)
@@ -151,6 +171,25 @@ func failureBlock(facts []rundir.Fact) document.Block {
 	return b
 }
 
+// requirementLines are what the user required, and whether it is met.
+func requirementLines(all []review.Requirement) []document.Sentence {
+	var lines []document.Sentence
+	for i := range all {
+		level := document.Warning
+		switch {
+		case !all[i].IsMet.Known:
+			level = document.Unknown
+		case all[i].IsMet.Value:
+			level = document.Good
+		}
+		lines = append(lines, document.Sentence{Level: level, Text: all[i].String()})
+	}
+	return lines
+}
+
+// leastLag is the lag or drain in seconds from which on it is among the numbers that readers look for first.
+const leastLag = 0.5
+
 // figuresBlock has the numbers that readers look for first.
 func figuresBlock(run *review.Run) document.Block {
 	r := &run.Row
@@ -160,6 +199,22 @@ func figuresBlock(run *review.Run) document.Block {
 	}
 	for _, m := range review.ToolMeasures([]review.Row{*r}) {
 		if v := m.Value(r); series.IsKnown(v) {
+			value := m.Unit.Format(v)
+			if m.Unit.Sign == table.PerSecond.Sign { // no more decimals than can be read at a glance
+				value = table.Digits.Format(v)
+			}
+			b.Facts = append(b.Facts, document.Term{Name: m.Head(), Value: value})
+		}
+	}
+	for _, m := range review.ServerMeasures(nil) {
+		least := math.Inf(1)
+		switch {
+		case m.Of == engine.FlowControl:
+			least = littleShare
+		case m.Of == engine.LagSeconds, m.Condition == review.DrainCondition:
+			least = leastLag
+		}
+		if v := m.Value(r); v >= least {
 			b.Facts = append(b.Facts, document.Term{Name: m.Head(), Value: m.Unit.Format(v)})
 		}
 	}
@@ -245,7 +300,10 @@ func chartDrawings(charts []Chart) []document.Drawing {
 	var all []document.Drawing
 	for i := range charts {
 		c := &charts[i]
-		d := document.Drawing{Title: c.Title, Unit: c.Unit, Draw: func(float64) document.Markup { return c.SVG() }}
+		d := document.Drawing{Title: c.Title, Unit: c.Unit, Draw: c.SVG}
+		if c.Measure != nil {
+			d.Chart = ChartID(c.Measure)
+		}
 		for _, l := range c.Legend() {
 			e := document.Entry{Class: l.Class, Name: l.Name}
 			if l.Typical != "" {
@@ -320,7 +378,7 @@ func addSettings(d *document.Document, clusters []review.ClusterSettings, change
 		s := &clusters[i]
 		differing := document.Table(s.Differing())
 		differing.Title, differing.Marked = s.Title(), true
-		same := document.Block{Long: true}
+		same := document.Block{Long: true, Unprinted: true}
 		for _, row := range s.Same().Rows {
 			same.Facts = append(same.Facts, document.Term{Name: row[0].String(), Value: row[1].String()})
 		}

@@ -28,9 +28,8 @@ func ExampleCompare() {
 	}
 	// Output:
 	// via=direct against via=proxy
-	// Ratios and differences are to via=direct
 	//
-	// Summary
+	// What differs
 	// From via=direct to via=proxy: tps -20 %, proven in 2 of 2 combinations.
 	// What limited them is not known.
 	//
@@ -40,5 +39,6 @@ func ExampleCompare() {
 	// 16       tps         1624 [1600 … 1648] n=4     1304 [1280 … 1328] n=4  0.803  -19.7 % (p=0.029)
 	//
 	// How to read this
+	// - the baseline is via=direct
 	// - (p=…) is the probability by the Mann-Whitney U test, at the 5 % level; cells are medians with the smallest and the largest run
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// PlotFigure draws a figure over a parameter; points returns those of one of its measures.
+// PlotFigure draws a figure over a parameter; points returns the points of a measure.
 func PlotFigure(f compare.Figure, x string, average compare.Average, points func(*review.Measure) []compare.FigurePoint) *Plot {
 	var all []compare.FigurePoint
 	for i := range f {
@@ -133,4 +133,20 @@ func placesOf(texts []string) (places map[string]float64, numbers bool) {
 func doubles(texts []string, places map[string]float64) bool {
 	n := len(texts)
 	return n > 2 && places[texts[0]] > 0 && places[texts[n-1]]/places[texts[0]] >= 2*float64(n-1)
+}
+
+// FigurePlots returns a figure of each measure.
+func FigurePlots(s *compare.FigureSet) []*Plot {
+	measures := s.Named
+	if measures == nil {
+		measures = review.FigureMeasures(s.Rows)
+	}
+	var plots []*Plot
+	for _, f := range compare.Figures(measures) {
+		p := PlotFigure(f, s.X, s.Average, s.Points)
+		if !p.Empty() && (s.Given || len(p.X.Ticks) > 1) {
+			plots = append(plots, p)
+		}
+	}
+	return plots
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/measure"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/run/record"
 )
@@ -60,12 +61,13 @@ func (r *Report) AddHosts(ctx context.Context, h *record.History, prometheus str
 	if err != nil {
 		return fmt.Errorf("ask Prometheus for the hosts' CPU: %w", err)
 	}
-	c := Chart{Title: "CPU of the run's hosts", Unit: "% of all their cores, from Prometheus", From: a.from, To: a.to, Bands: a.bands, Markers: a.markers}
+	c := Chart{Scope: measure.Host, Title: "CPU of the run's hosts", Unit: "% of all their cores, from Prometheus", From: a.from, To: a.to, Bands: a.bands, Markers: a.markers}
 	for _, l := range lines {
 		c.add(fmt.Sprintf("%s (%s)", l.Name, roles[l.Name]), l.X, l.Y, series.TallyOf(l.X, l.Y, math.Inf(1)))
 	}
 	if !c.Empty() {
 		r.Charts = append(r.Charts, c)
+		r.Sections = r.sections()
 	}
 	return nil
 }

@@ -30,12 +30,12 @@ type Plot struct {
 	Marks []PlotMark
 	// Notes are shown below the legend.
 	Notes []string
-	// Width is how wide the drawing is in its own units, of which a text is 11 high; 0:
+	// Width of the drawing in its own units, in which text is 11 high; 0:
 	// as wide as a chart.
 	Width float64
 }
 
-// Axis of a plot. Its ends are those of the values.
+// Axis of a plot. It extends from the smallest to the largest value.
 type Axis struct {
 	// Title is shown at the axis; the y axis has the plot's unit.
 	Title string
@@ -58,7 +58,7 @@ type PlotLine struct {
 	Bars bool
 	// Fit: a curve that was computed, without points.
 	Fit bool
-	// Colour is that of another line, from 1 on; 0: its own.
+	// Colour of another line, from 1 on; 0: its own.
 	Colour int
 }
 
@@ -159,7 +159,7 @@ func newScale(a *Axis, values []float64, begin, end float64, toZero bool) plotSc
 
 const plotHeight = 230.0
 
-// textWidth is about that of a digit.
+// textWidth is about the width of a digit.
 const textWidth = 6.7
 
 // SVG draws the plot. All text in it is escaped.
@@ -189,13 +189,13 @@ func (p *Plot) writeSVG(b *strings.Builder, style string) {
 	b.WriteString(`</svg>`)
 }
 
-// head is the height of the title of a drawing that stands alone, row that of a line below it.
+// head is the height of the title of a standalone drawing, row the height of a line below it.
 const head, row = 34.0, 15.0
 
-// width is that of the drawing.
+// width of the drawing.
 func (p *Plot) width() float64 { return cmp.Or(p.Width, chartWidth) }
 
-// height is that of the drawing.
+// height of the drawing.
 func (p *Plot) height(alone bool) float64 {
 	if !alone {
 		return plotHeight
@@ -231,13 +231,13 @@ func (p *Plot) draw(c canvas, alone bool) {
 	x := newScale(&p.X, xs, marginLeft+inset, width-marginRight-inset, false)
 	y := newScale(&p.Y, ys, foot, top, true)
 	if alone {
-		c.text(titleText, spot{marginLeft, 16}, clip(p.Title, width-marginLeft))
-		c.text(plainText, spot{marginLeft, 31}, clip(p.Unit, width-marginLeft))
+		c.text(titleText, point{marginLeft, 16}, clip(p.Title, width-marginLeft))
+		c.text(plainText, point{marginLeft, 31}, clip(p.Unit, width-marginLeft))
 	}
 	for _, t := range y.ticks {
 		at := y.at(t.At)
-		c.grid(spot{marginLeft, at}, spot{width - marginRight, at})
-		c.text(yText, spot{marginLeft - 6, at + 4}, t.Text)
+		c.grid(point{marginLeft, at}, point{width - marginRight, at})
+		c.text(yText, point{marginLeft - 6, at + 4}, t.Text)
 	}
 	half := func(t Tick) float64 { return textWidth * float64(len([]rune(t.Text))) / 2 }
 	free, rest := math.Inf(-1), math.Inf(1) // where the text before ends, and where the last one begins
@@ -246,16 +246,16 @@ func (p *Plot) draw(c canvas, alone bool) {
 	}
 	for i, t := range x.ticks {
 		at := x.at(t.At)
-		c.grid(spot{at, top}, spot{at, foot})
+		c.grid(point{at, top}, point{at, foot})
 		if half := half(t); at-half > free && (at+half < rest || i == len(x.ticks)-1) { // no text over another
-			c.text(xText, spot{at, foot + 14}, t.Text)
+			c.text(xText, point{at, foot + 14}, t.Text)
 			free = at + half + textWidth
 		}
 	}
-	c.text(xText, spot{(marginLeft + width - marginRight) / 2, foot + 28}, p.X.Title)
+	c.text(xText, point{(marginLeft + width - marginRight) / 2, foot + 28}, p.X.Title)
 	for _, cell := range p.Cells {
 		left, right, up, down := x.at(cell.X), x.at(cell.ToX), y.at(cell.ToY), y.at(cell.Y)
-		c.cell(cell.Share, spot{left, up}, right-left, down-up)
+		c.cell(cell.Share, point{left, up}, right-left, down-up)
 	}
 	for i := range p.Lines {
 		p.drawLine(c, i, &x, &y, foot)
@@ -271,8 +271,8 @@ func (p *Plot) draw(c canvas, alone bool) {
 		}
 		at := numberPlace(mx, my, taken)
 		numbers = append(numbers, at)
-		c.ring(stroke{colour: m.Line % colours}, spot{mx, my})
-		c.text(markText, spot{at[0], at[1]}, strconv.Itoa(i+1))
+		c.ring(stroke{colour: m.Line % colours}, point{mx, my})
+		c.text(markText, point{at[0], at[1]}, strconv.Itoa(i+1))
 	}
 	if !alone {
 		return
@@ -280,13 +280,13 @@ func (p *Plot) draw(c canvas, alone bool) {
 	at := foot + 44
 	for i := range p.Lines {
 		if l := &p.Lines[i]; l.Name != "" && len(l.Points) > 0 {
-			c.line(p.stroke(i), spot{marginLeft, at - 4}, spot{marginLeft + 24, at - 4})
-			c.text(plainText, spot{marginLeft + 30, at}, clip(l.Name, width-marginLeft-30))
+			c.line(p.stroke(i), point{marginLeft, at - 4}, point{marginLeft + 24, at - 4})
+			c.text(plainText, point{marginLeft + 30, at}, clip(l.Name, width-marginLeft-30))
 			at += row
 		}
 	}
 	for _, n := range p.notes() {
-		c.text(plainText, spot{marginLeft, at}, clip(n, width-marginLeft))
+		c.text(plainText, point{marginLeft, at}, clip(n, width-marginLeft))
 		at += row
 	}
 }
@@ -312,11 +312,11 @@ func (p *Plot) drawLine(c canvas, i int, x, y *plotScale, foot float64) {
 	if l.Bars {
 		for _, q := range l.Points {
 			left, right, up := x.at(q.X), x.at(q.Width), y.at(q.Y)
-			c.bar(s, spot{left, up}, max(right-left, 0.5), max(foot-up, 0))
+			c.bar(s, point{left, up}, max(right-left, 0.5), max(foot-up, 0))
 		}
 		return
 	}
-	var through []spot
+	var through []point
 	end := func() {
 		if len(through) > 1 {
 			c.line(s, through...)
@@ -328,7 +328,7 @@ func (p *Plot) drawLine(c canvas, i int, x, y *plotScale, foot float64) {
 			end()
 			continue
 		}
-		through = append(through, spot{x.at(q.X), y.at(q.Y)})
+		through = append(through, point{x.at(q.X), y.at(q.Y)})
 	}
 	end()
 	if l.Fit || len(l.Points) > 100 && l.Points[0].Title == "" {
@@ -342,11 +342,11 @@ func (p *Plot) drawLine(c canvas, i int, x, y *plotScale, foot float64) {
 		if q.Low < q.High {
 			low, high := y.at(q.Low), y.at(q.High)
 			spread := stroke{colour: s.colour}
-			c.line(spread, spot{px - 3, low}, spot{px + 3, low})
-			c.line(spread, spot{px, low}, spot{px, high})
-			c.line(spread, spot{px - 3, high}, spot{px + 3, high})
+			c.line(spread, point{px - 3, low}, point{px + 3, low})
+			c.line(spread, point{px, low}, point{px, high})
+			c.line(spread, point{px - 3, high}, point{px + 3, high})
 		}
-		c.dot(stroke{colour: s.colour}, spot{px, y.at(q.Y)}, &q)
+		c.dot(stroke{colour: s.colour}, point{px, y.at(q.Y)}, &q)
 	}
 }
 

@@ -115,8 +115,9 @@ func CSV(w io.Writer, rows []review.Row) error {
 	return t.CSV(w)
 }
 
-// WriteOutcome writes a few lines about a run that has just ended.
-func WriteOutcome(w io.Writer, h *record.History, t terminal.Terminal) error {
+// WriteOutcome writes a few lines about a run that has just ended. unsampled is the line about its
+// servers if there are none, empty for no line.
+func WriteOutcome(w io.Writer, h *record.History, unsampled string, t terminal.Terminal) error {
 	s := &h.Snapshot
 	r := review.NewObservedRow(h)
 	figures := table.New(table.Named("", "")...)
@@ -153,6 +154,9 @@ func WriteOutcome(w io.Writer, h *record.History, t terminal.Terminal) error {
 	if r.FromIntervals {
 		add("note", "the tool printed no summary: computed from its intervals")
 	}
+	if len(r.Servers) == 0 && unsampled != "" && s.Meta.Servers.Notice() == "" { // else it is said below
+		add("servers", unsampled)
+	}
 	for _, target := range slices.Sorted(maps.Keys(s.Meta.Drain)) {
 		add("drain "+target, s.Meta.Drain[target].String())
 	}
@@ -162,6 +166,9 @@ func WriteOutcome(w io.Writer, h *record.History, t terminal.Terminal) error {
 		fmt.Fprintf(&b, "  %s\n", t.Paint(terminal.Strong, title))
 		block := document.Lines(lines...)
 		block.Text(&b, t, 4)
+	}
+	if all := review.Requirements(s.Meta.Required, &r); len(all) > 0 {
+		part("required", requirementLines(all)...)
 	}
 	// What to configure for what is not known is in the report.
 	if v := r.Limits; v != nil && (len(v.Findings) > 0 || v.Unlimited != "" || v.Unexplained != nil) {

@@ -5,11 +5,13 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/base/terminal"
 	"github.com/benchwatch/benchwatch/agent/many/compare"
 	"github.com/benchwatch/benchwatch/agent/many/sweep"
+	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/run/review"
 	"github.com/benchwatch/benchwatch/agent/show/document"
 )
@@ -19,6 +21,8 @@ type SweepPage struct {
 	*sweep.Result
 	Made    time.Time
 	Version string
+	// Address is that of the agent's page, with which the runs are linked; empty: there is none.
+	Address string
 }
 
 // Figures returns a figure of each measure over the set that is scaled up, with a line for
@@ -44,6 +48,17 @@ func (p *SweepPage) Figures(name string) ([]*Plot, error) {
 		}
 	}
 	return plots, nil
+}
+
+// isFlat reports whether the points of all lines are about equal.
+func (p *Plot) isFlat() bool {
+	low, high := math.Inf(1), math.Inf(-1)
+	for i := range p.Lines {
+		for _, q := range p.Lines[i].Points {
+			low, high = min(low, q.Low), max(high, q.High)
+		}
+	}
+	return high-low <= flatSpread*math.Abs(high)
 }
 
 // fitPoints is how many points a curve has.
@@ -89,15 +104,95 @@ func (p *SweepPage) write(write func(*document.Page) error) error {
 		return err
 	}
 	r := p.Result
-	d := document.Document{Title: "Sweep " + r.ID}
+	d := document.Document{ID: r.ID, Title: p.title(), Note: document.Sentence{Text: p.note()}}
 	if r.Found != nil {
 		d.Add("found", "Result", document.List(r.Found.Lines...))
 	}
-	d.Add("figures", "Figures", document.Block{Drawings: plotDrawings(plots)})
-	d.Add("combinations", "Combinations", document.Table(r.Table()), proseOf(r.Note()))
-	d.Add("threads", "Number of threads", adviceBlocks(r)...)
+	d.Add("best", "Result", adviceBlocks(r)...)
 	d.Add("failed", "Failed steps", document.List(r.Failures()...))
-	return write(&document.Page{Title: d.Title, Made: p.Made, Version: p.Version, Documents: []document.Document{d}})
+	first, all := document.Table(r.FirstTable()), document.Table(r.Table())
+	all = all.Folded(len(all.Head), "column")
+	all.Long = true
+	if len(all.Head) == len(first.Head) {
+		all = document.Block{}
+	}
+	d.Add("combinations", "Combinations", first, proseOf(r.Note()), all)
+	flat := slices.Clone(plots)
+	flat = slices.DeleteFunc(flat, func(p *Plot) bool { return !p.isFlat() })
+	plots = slices.DeleteFunc(plots, (*Plot).isFlat)
+	without := document.Block{Drawings: plotDrawings(flat), Unprinted: true}
+	without.Fold = table.Plural(len(flat), "figure") + " without a change"
+	d.Add("figures", "Figures", document.Block{Drawings: plotDrawings(plots)}, without)
+	t, ids := r.RunTable()
+	runs := document.Table(t)
+	runs.Runs, runs.Long = ids, true
+	d.Add("runs", "Runs", runs.Folded(len(ids), "run"))
+	d.Add("command", "Command", document.Command(r.Of.Command), hooks(r.Of))
+	return write(&document.Page{Title: d.Title, Made: p.Made, Version: p.Version, Address: p.Address, Documents: []document.Document{d}})
+}
+
+// title is the user's or what was varied.
+func (p *SweepPage) title() string {
+	s := p.Of
+	var names []string
+	for _, set := range s.Sets {
+		names = append(names, set.Name)
+	}
+	switch {
+	case s.Seek != nil:
+		return fmt.Sprintf("Highest %s within %s", table.Join(names), strings.Join(s.Seek.SubjectTo, ", "))
+	case s.Title != "" && !strings.Contains(s.Title, "{"):
+		return s.Title
+	}
+	title := "Sweep over " + table.Join(names)
+	if len(p.Runs) > 0 && p.Runs[0].Workload != "" {
+		title = p.Runs[0].Workload + " over " + table.Join(names)
+	}
+	return title
+}
+
+// note is which runs the sweep had, when and on which servers.
+func (p *SweepPage) note() string {
+	text := fmt.Sprintf("sweep %s, %s", p.ID, table.Plural(len(p.Runs), "run"))
+	if p.Of.Seek != nil {
+		text = fmt.Sprintf("seek %s, %s", p.ID, table.Plural(len(p.Runs), "run"))
+	}
+	var servers []string
+	from, to := time.Time{}, time.Time{}
+	for i := range p.Runs {
+		r := &p.Runs[i]
+		if from.IsZero() || r.StartedAt.Before(from) {
+			from = r.StartedAt
+		}
+		if end := r.StartedAt.Add(time.Duration(r.DurationSeconds * float64(time.Second))); end.After(to) {
+			to = end
+		}
+		for j := range r.Servers {
+			servers = append(servers, r.Servers[j].Target)
+		}
+		if len(r.Servers) == 0 && r.Target != "" {
+			servers = append(servers, r.Target)
+		}
+	}
+	if !from.IsZero() {
+		text += fmt.Sprintf(", from %s to %s", table.Moment(from), table.Moment(to))
+	}
+	slices.Sort(servers)
+	if servers = slices.Compact(servers); len(servers) > 0 {
+		text += ", on " + table.Join(servers)
+	}
+	return text
+}
+
+// hooks are the commands before and after each run.
+func hooks(s *sweep.Sweep) document.Block {
+	var b document.Block
+	for _, hook := range []document.Term{{Name: "before each run", Value: s.Before}, {Name: "after each run", Value: s.After}} {
+		if hook.Value != "" {
+			b.Facts = append(b.Facts, hook)
+		}
+	}
+	return b
 }
 
 // adviceBlocks are what follows for the number of threads in each combination of the others. What

@@ -63,9 +63,9 @@ func TestResultFormats(t *testing.T) {
 		}
 	}
 	for want, in := range map[string]string{
-		"2           2  191.50 [191.00 … 192.00]    2.00": text.String(),
-		"| 2 | 2 | 191.50 \\[191.00 … 192.00\\]":          markdown.String(),
-		"\n2,done,2,191.5,191,192,0.002\n":                csv.String(),
+		"2           2  191.50 [191.00 … 192.00]\n": text.String(),
+		"| 2 | 2 | 191.50 \\[191.00 … 192.00\\]":    markdown.String(),
+		"\n2,done,2,191.5,191,192,0.002\n":          csv.String(),
 	} {
 		if !strings.Contains(in, want) {
 			t.Errorf("missing %q in\n%s", want, in)
@@ -89,8 +89,8 @@ func TestSharedAdvice(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := "via=direct\n- best: 8 threads\n- no knee\nvia=proxy\n- best: 4 threads\nall combinations\n- one run each\n"
-	if !strings.HasSuffix(text.String(), want) {
-		t.Errorf("have %q, want at its end %q", text.String(), want)
+	if !strings.Contains(text.String(), want) {
+		t.Errorf("have %q, want in it %q", text.String(), want)
 	}
 	if n := strings.Count(markdown.String(), "one run each"); n != 1 {
 		t.Errorf("written %d times in\n%s", n, markdown.String())
@@ -112,7 +112,7 @@ func TestServersInResults(t *testing.T) {
 	if err := errors.Join(page.Text(&text, terminal.Terminal{}), r.CSV(&csv), table.JSON(&data, r)); err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Join(strings.Fields(text.String()), " "); !strings.HasSuffix(got, "fc_limit runs tpmC flow control % drain s 16 1 – 25.00 – 256 1 1200.00 – 3.00") {
+	if got := strings.Join(strings.Fields(text.String()), " "); !strings.Contains(got, "fc_limit runs tpmC flow control % drain s 16 1 – 25.00 – 256 1 1200.00 – 3.00") {
 		t.Error(got)
 	}
 	if got, want := csv.String(), "fc_limit,state,runs,tpmc,tpmc_min,tpmc_max,flow_control_ratio,drain_seconds\n16,done,1,,,,0.25,\n256,done,1,1200,1200,1200,,3\n"; got != want {

@@ -34,7 +34,12 @@ func (p *TrendPage) page() *document.Page {
 	d.Note.Text = "Dashed lines are levels; a number marks a change"
 	for i := range p.Series {
 		s := &p.Series[i]
-		d.Add("series-"+strconv.Itoa(i+1), s.Title(), document.Prose(p.LevelText(s)), document.Block{Drawings: []document.Drawing{DrawTrend(p.Trend, s)}}, document.Table(p.ChangeTable(s)))
+		drawn := document.Block{}
+		if len(s.Runs) > 1 {
+			drawn.Drawings = []document.Drawing{DrawTrend(p.Trend, s)}
+			drawn.Drawings[0].Title = p.Measure // the section has that of the series
+		}
+		d.Add("series-"+strconv.Itoa(i+1), s.Title(), document.Prose(p.LevelText(s)), drawn, document.Table(p.ChangeTable(s)))
 	}
 	d.Add("notes", "How to read this", document.List(p.Notes...))
 	return &document.Page{Title: d.Title, Made: p.Made, Version: p.Version, Documents: []document.Document{d}}
@@ -47,7 +52,7 @@ func DrawTrend(t *history.Trend, s *history.TrendSeries) document.Drawing {
 
 // PlotTrend draws a series over time with its levels and changes.
 func PlotTrend(t *history.Trend, s *history.TrendSeries) *Plot {
-	p := &Plot{Title: s.Title(), Unit: t.Head(), X: Axis{Title: "start of the run"}}
+	p := &Plot{Title: s.Title(), Unit: t.Head(), X: Axis{Title: "start of the run, UTC"}}
 	day := func(at time.Time) float64 { return float64(at.Unix()) / 86400 }
 	values := PlotLine{Name: "runs"}
 	for _, r := range s.Runs {
@@ -73,16 +78,38 @@ func PlotTrend(t *history.Trend, s *history.TrendSeries) *Plot {
 	return p
 }
 
-// dateTicks are five places between two times, as dates or times of day.
+// dateTicks are up to five places between two times, at whole days, hours, minutes or seconds, each with a
+// text of its own.
 func dateTicks(from, to time.Time) []Tick {
-	format := "2006-01-02"
-	if to.Sub(from) < 5*24*time.Hour {
+	steps := []time.Duration{time.Second, 5 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour}
+	step := steps[0]
+	for i := 0; to.Sub(from) > mostTicks*step; i++ {
+		if step *= 2; i+1 < len(steps) {
+			step = steps[i+1]
+		}
+	}
+	var format string
+	switch days := to.Sub(from) >= 24*time.Hour; {
+	case step%(24*time.Hour) == 0:
+		format = time.DateOnly
+	case days:
 		format = "01-02 15:04"
+	case step%time.Minute == 0:
+		format = "15:04"
+	default:
+		format = time.TimeOnly
 	}
 	var ticks []Tick
-	for i := range 5 {
-		at := from.Add(to.Sub(from) * time.Duration(i) / 4)
-		ticks = append(ticks, Tick{float64(at.Unix()) / 86400, at.UTC().Format(format)})
+	for at := from.UTC().Truncate(step); !at.After(to); at = at.Add(step) {
+		if !at.Before(from) {
+			ticks = append(ticks, Tick{float64(at.Unix()) / 86400, at.Format(format)})
+		}
+	}
+	if len(ticks) == 0 {
+		ticks = append(ticks, Tick{float64(from.Unix()) / 86400, from.UTC().Format(time.DateTime)})
 	}
 	return ticks
 }
+
+// mostTicks is how many places of an axis of dates have a text.
+const mostTicks = 5

@@ -110,3 +110,17 @@ func TestTrendOfFew(t *testing.T) {
 		t.Error("a measure that no run has is accepted")
 	}
 }
+
+// Each place on the axis of dates has a text of its own, however short the time is.
+func TestDateTicks(t *testing.T) {
+	from := time.Date(2026, 11, 23, 17, 0, 12, 345e6, time.UTC)
+	for _, span := range []time.Duration{0, time.Second, 50 * time.Second, 4 * time.Minute, 3 * time.Hour, 30 * time.Hour, 20 * 24 * time.Hour, 900 * 24 * time.Hour} {
+		ticks, texts := dateTicks(from, from.Add(span)), map[string]bool{}
+		for _, tick := range ticks {
+			texts[tick.Text] = true
+		}
+		if len(ticks) == 0 || len(ticks) > mostTicks+1 || len(texts) != len(ticks) {
+			t.Errorf("%s: %v", span, ticks)
+		}
+	}
+}

@@ -55,8 +55,9 @@ type chartView struct {
 	Scope measure.Scope `json:"scope"`
 	// Summary is which one number sums up a line of an ended run.
 	Summary measure.Summary `json:"summary"`
-	// OnlyChanges: the chart is hidden while no value changes.
+	// OnlyChanges: the chart is hidden while no value changes, EvenZero: it is shown even if all are 0.
 	OnlyChanges bool `json:"only_changes,omitempty"`
+	EvenZero    bool `json:"even_zero,omitempty"`
 	// Stacked: the lines add up to a whole.
 	Stacked  bool            `json:"stacked,omitempty"`
 	Measures []chartLineView `json:"measures"`
@@ -78,7 +79,8 @@ func charts() []chartView {
 			if len(lines) == 0 {
 				continue
 			}
-			v := chartView{ID: m.ID, Title: m.Title, Note: m.Note, Unit: m.Unit, Scope: scope, Summary: m.Summary, OnlyChanges: m.OnlyChanges, Stacked: m.Stacked}
+			v := chartView{ID: m.ID, Title: m.Title, Note: m.Note, Unit: m.Unit, Scope: scope, Summary: m.Summary,
+				OnlyChanges: m.OnlyChanges, EvenZero: m.EvenZero, Stacked: m.Stacked}
 			for _, line := range lines {
 				if line == tool.QueryRate {
 					continue // throughput has a line for each operation

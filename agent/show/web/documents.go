@@ -170,7 +170,7 @@ func setDocumentHeaders(header http.Header, contentType, name string) {
 }
 
 // serveCompare compares groups of runs: group=ID,ID&group=ID, each with a name=.
-// Groups without a name have the title of their run.
+// Groups without a name are named by what distinguishes them.
 func (p *Page) serveCompare(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	lists, names := q["group"], q["name"]
@@ -184,7 +184,7 @@ func (p *Page) serveCompare(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	groups := make([]compare.Group, len(lists))
-	view, named := compareView{}, map[string]int{}
+	view := compareView{}
 	for i, list := range lists {
 		g := groupView{Runs: []runView{}}
 		for id := range strings.SplitSeq(list, ",") {
@@ -195,21 +195,33 @@ func (p *Page) serveCompare(w http.ResponseWriter, r *http.Request) {
 			groups[i].Runs = append(groups[i].Runs, review.NewObservedRow(h))
 			g.Runs = append(g.Runs, newRunView(&h.Snapshot))
 		}
-		if g.Name = g.Runs[0].Title; i < len(names) && names[i] != "" {
-			g.Name = names[i]
+		groups[i].Name = g.Runs[0].ID
+		if i < len(names) && names[i] != "" {
+			groups[i].Name, groups[i].Facts = names[i], factsIn(names[i])
 		}
-		if named[g.Name]++; named[g.Name] > 1 {
-			g.Name = fmt.Sprintf("%s (%d)", g.Name, named[g.Name])
-		}
-		groups[i].Name = g.Name
 		view.Groups = append(view.Groups, g)
+	}
+	if strings.Join(names, "") == "" {
+		compare.NameByDifference(groups)
+	}
+	for i := range groups {
+		view.Groups[i].Name = groups[i].Name
 	}
 	c := report.ComparisonPage{Comparison: compare.Compare(groups, nil)}
 	if err := c.AddScaling(groups); err != nil {
 		p.log.Error("figures not drawn", "err", err)
 	}
-	c.Charts = report.ComparedCharts()
+	c.Charts = report.ComparedCharts(&c.Comparison)
 	view.Sections = c.Layout()
 	document.Draw(view.Sections, width)
 	answer(w, r, encode(view))
+}
+
+// factsIn returns the fact in the name of a group, such as fc_limit=16; none if it is another name.
+func factsIn(name string) []rundir.Fact {
+	fact, value, ok := strings.Cut(name, "=")
+	if !ok {
+		return nil
+	}
+	return []rundir.Fact{{Name: fact, Value: value}}
 }

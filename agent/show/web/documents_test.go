@@ -72,17 +72,20 @@ func TestCompare(t *testing.T) {
 	if err := json.Unmarshal(body, &v); code != http.StatusOK || err != nil {
 		t.Fatal(code, err, string(body))
 	}
-	if v.Groups[0].Name != "<b>" || v.Groups[1].Name != "same" || v.Groups[1].Runs[0].ID != "b" {
+	if v.Groups[0].Name != "<b>" || v.Groups[1].Name != "b" || v.Groups[1].Runs[0].ID != "b" {
 		t.Errorf("groups: %+v", v.Groups)
 	}
 	if row := strings.Join(blockOf(t, v.Sections, "measures").Rows[0], "|"); row != "tps|5.00|10.00|2.000|+100.0 %, too short to tell" {
 		t.Errorf("first row: %s of %s", row, body)
 	}
-	if differs := blockOf(t, v.Sections, "differs"); len(differs.Rows) != 1 || differs.Rows[0][0] != "via" {
+	if differs := blockOf(t, v.Sections, "summary").Facts; len(differs) != 1 || differs[0] != (document.Term{Name: "via", Value: "direct → proxy"}) {
 		t.Errorf("differs %+v", differs)
 	}
-	if charts := blockOf(t, v.Sections, document.Time).Drawings; len(charts) != 2 || charts[0].SVG != "" {
+	if charts := blockOf(t, v.Sections, document.Time).Drawings; len(charts) != 3 || charts[0].SVG != "" || charts[0].Chart != "run-transactions" {
 		t.Errorf("charts %+v", charts)
+	}
+	if _, body := s.get("/api/compare?group=a&group=b&name=&name="); json.Unmarshal(body, &v) != nil || v.Groups[0].Name != "via=direct" || v.Groups[1].Name != "via=proxy" {
+		t.Errorf("without names: %s", body)
 	}
 	if code, body := s.get("/api/compare?group=a&group=b&width=x"); code != http.StatusBadRequest {
 		t.Errorf("no width: %d %s", code, body)

@@ -22,6 +22,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/marker"
 	"github.com/benchwatch/benchwatch/agent/run/record"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
+	"github.com/benchwatch/benchwatch/agent/show/report"
 )
 
 const (
@@ -54,7 +55,7 @@ func (p *Page) Register(mux *http.ServeMux) {
 // serveMeasures answers with the charts of the page, from the catalogue of
 // measures, and which of their lines come first.
 func (p *Page) serveMeasures(w http.ResponseWriter, r *http.Request) {
-	answer(w, r, encode(measuresView{charts(), headlineView{tool.HeadlineStats, tool.NotWork}}))
+	answer(w, r, encode(measuresView{charts(), report.LiveCharts(), headlineView{tool.HeadlineStats, tool.NotWork}}))
 }
 
 func (p *Page) serveRuns(w http.ResponseWriter, r *http.Request) {

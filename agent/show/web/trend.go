@@ -21,7 +21,7 @@ import (
 
 // trendView is a measure of runs over months.
 type trendView struct {
-	// Measure is the one that is shown, Measures are those that can be.
+	// Measure is shown; Measures can be chosen.
 	Measure  string   `json:"measure"`
 	Measures []string `json:"measures"`
 	// Names are the labels and facts that distinguish runs.

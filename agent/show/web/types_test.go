@@ -7,12 +7,15 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/measure"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
 	"github.com/benchwatch/benchwatch/agent/run/marker"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
@@ -59,6 +62,40 @@ func TestHeadlineIsDecidedInGo(t *testing.T) {
 	}
 }
 
+// shownByName are the measures that the page shows in a way of its own.
+var shownByName = []struct {
+	name string
+	*measure.Measure
+}{
+	{"throughput", tool.Throughput}, {"latency", tool.HeadlineLatency}, {"errorRate", tool.ErrorRate},
+	{"lagSeconds", engine.LagSeconds}, {"lagTransactions", engine.LagTransactions}, {"flowControl", engine.FlowControl}, {"flowControlSent", engine.FlowControlSent},
+}
+
+// TestNoMeasureByText guards that the page names measures only by what Go generates.
+func TestNoMeasureByText(t *testing.T) {
+	files, err := filepath.Glob("src/*.ts")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	var names []string
+	for _, scope := range []measure.Scope{measure.Run, measure.Server, measure.Host, measure.Cluster} {
+		for _, m := range measure.All(scope) {
+			names = append(names, regexp.QuoteMeta(m.ID))
+		}
+	}
+	// Some ids are also words for other things, such as the key of a column.
+	byText := regexp.MustCompile(`(of\(|id [!=]==? |measure [!=]==? |includes\()'(` + strings.Join(names, "|") + `)'|'(` + strings.Join(slices.DeleteFunc(names, func(id string) bool { return !strings.Contains(id, "_") }), "|") + `)'`)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := byText.Find(text); found != nil && file != "src/types.ts" {
+			t.Errorf("%s names a measure: %s", file, found)
+		}
+	}
+}
+
 // unions are the values of the strings that the page distinguishes.
 var unions = map[reflect.Type][]string{
 	reflect.TypeFor[ingest.Phase]():    {string(ingest.Starting), string(ingest.Warmup), string(ingest.Measuring), string(ingest.Draining), string(ingest.Over)},
@@ -81,6 +118,11 @@ type generator struct {
 func typeScript(views ...any) string {
 	g := &generator{done: map[reflect.Type]bool{}}
 	g.text.WriteString("// Generated from the Go types by `go test ./agent/show/web -update`. Do not edit.\n")
+	g.text.WriteString("\n/** The measures that the page shows in a way of its own. */\nexport const ids = {\n")
+	for _, m := range shownByName {
+		fmt.Fprintf(&g.text, "  %s: '%s',\n", m.name, m.ID)
+	}
+	g.text.WriteString("};\n")
 	for _, v := range views {
 		g.declare(reflect.TypeOf(v))
 	}

@@ -118,8 +118,10 @@ type markerView struct {
 }
 
 type measuresView struct {
-	Charts   []chartView  `json:"charts"`
-	Headline headlineView `json:"headline"`
+	Charts []chartView `json:"charts"`
+	// Live is how the charts of a run that is not over are arranged.
+	Live     []document.Block `json:"live"`
+	Headline headlineView     `json:"headline"`
 }
 
 // headlineView decides which lines of a chart of the tool's values are visible at first.

@@ -40,7 +40,7 @@ function chart(o: Chart): TrendBuilder {
     .description(o.description)
     .datasource(datasource)
     .targets(o.queries.map((q, i) => build(q, i)))
-    .maxDataPoints(11000)
+    .maxDataPoints(1000)
     .transformations(o.transformations)
     .unit(o.yUnit)
     .noValue(`Unable to find field: ${o.x}`)
@@ -83,10 +83,12 @@ export function overElapsed(title: string, yUnit: string, expr: string, descript
     yUnit,
     x,
     xProperties: [set.unit(unit.clock), label('elapsed'), { id: 'custom.scaleDistribution', value: { type: ScaleDistribution.Linear } }],
-    // A line without a value would fill the legend with the text for a missing field.
+    // A line without a value would fill the legend with the text for a missing field. A row
+    // without a place on the axis, which a recorded series has after the run's last second,
+    // would make Grafana draw no line at all.
     queries: [
       samples(lined(only(`floor(max by (run) (benchwatch_run_elapsed_seconds{${runs}})) and on (run) (${expr})`))),
-      samples(lined(only(expr))),
+      samples(lined(only(`(${expr}) and on (run) benchwatch_run_elapsed_seconds{${runs}}`))),
     ],
     transformations: [{ id: 'merge', options: {} }, ...columnPerLine(x, 'Value #A', 'Value #B')],
     points: VisibilityMode.Never,

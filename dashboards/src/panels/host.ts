@@ -2,7 +2,7 @@
 // servers is drawn once, as a server.
 
 import { BigValueTextMode } from '@grafana/grafana-foundation-sdk/common';
-import { disks, interfaces, live, onGenerators, onGeneratorsOnly, onHosts, onServers, over, runs } from '../metrics';
+import { alternatives, disks, interfaces, live, onGenerators, onGeneratorsOnly, onHosts, onServers, over, runs } from '../metrics';
 import { type AnyPanel, graph, set, stat, unit } from '../panel';
 import { exporter, now, type Query } from '../query';
 import { limits } from '../threshold';
@@ -26,10 +26,15 @@ export function hottest(span: number): AnyPanel {
     stacked: true,
     text: BigValueTextMode.ValueAndName,
     queries: [
-      now(live(`topk(1, ${onServers(utilisation)})`), '{{nodename}} now'),
-      now(live(`topk(1, ${onGeneratorsOnly(utilisation)})`), 'generator {{nodename}} now'),
-      now(peak('run:node_cpu_utilisation:max'), 'highest in run'),
-      now(peak('run:generator_cpu_utilisation:max'), 'of the generator'),
+      now(
+        alternatives('name', {
+          now: live(`topk(1, ${onServers(utilisation)})`),
+          'generator now': live(`topk(1, ${onGeneratorsOnly(utilisation)})`),
+          'highest in run': peak('run:node_cpu_utilisation:max'),
+          'of the generator': peak('run:generator_cpu_utilisation:max'),
+        }),
+        '{{nodename}} {{name}}',
+      ),
     ],
   });
 }

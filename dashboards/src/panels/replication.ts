@@ -1,7 +1,7 @@
 // Panels about replication of any kind and about Galera's flow control.
 
 import { BigValueTextMode } from '@grafana/grafana-foundation-sdk/common';
-import { live, over, perServer, runs, server, serverGauge, serverRate } from '../metrics';
+import { alternatives, live, over, perServer, runs, server, serverGauge, serverRate } from '../metrics';
 import { type AnyPanel, graph, set, stat, unit } from '../panel';
 import { agent, now } from '../query';
 import { limits } from '../threshold';
@@ -27,7 +27,7 @@ export function worstLag(span: number): AnyPanel {
     limits: limits.lagSeconds,
     filled: true,
     text: BigValueTextMode.ValueAndName,
-    queries: [now(lagNow, `${server} now`), now(lagOfRun, 'worst in the run')],
+    queries: [now(alternatives('name', { now: lagNow, 'worst in the run': lagOfRun }), `${server} {{name}}`)],
   });
 }
 
@@ -44,7 +44,9 @@ export function flowControlNow(span: number): AnyPanel {
     limits: limits.flowControl,
     filled: true,
     text: BigValueTextMode.ValueAndName,
-    queries: [now(pausedNow, 'last 15 s'), now(pausedOfRun('avg'), 'mean of the run'), now(pausedOfRun('max'), 'worst 15 s')],
+    queries: [
+      now(alternatives('name', { 'last 15 s': pausedNow, 'mean of the run': pausedOfRun('avg'), 'worst 15 s': pausedOfRun('max') }), '{{name}}'),
+    ],
   });
 }
 
@@ -62,11 +64,16 @@ export function summary(span: number): AnyPanel {
     stacked: true,
     text: BigValueTextMode.ValueAndName,
     queries: [
-      now(lagNow, `lag ${server}`),
-      now(lagOfRun, 'worst lag'),
-      now(pausedNow, 'paused, last 15 s'),
-      now(pausedOfRun('avg'), 'paused, mean'),
-      now(pausedOfRun('max'), 'paused, worst 15 s'),
+      now(
+        alternatives('name', {
+          lag: lagNow,
+          'worst lag': lagOfRun,
+          'paused, last 15 s': pausedNow,
+          'paused, mean': pausedOfRun('avg'),
+          'paused, worst 15 s': pausedOfRun('max'),
+        }),
+        `{{name}} ${server}`,
+      ),
     ],
     overrides: [{ series: /^paused.*/, set: [set.unit(unit.share), set.decimals(0), set.limits(limits.flowControl)] }],
   });

@@ -1,24 +1,25 @@
 // Panels about the values that the benchmark tool reports.
 
 import { BigValueTextMode } from '@grafana/grafana-foundation-sdk/common';
-import { commitRate, live, named, ofSeveral, over, perServer, runs, serverRate, servers } from '../metrics';
+import { alternatives, commitRate, live, named, ofSeveral, over, perServer, recent, runs, serverRate, servers } from '../metrics';
 import { type AnyPanel, graph, set, stat, unit } from '../panel';
 import { agent, now } from '../query';
 import { limits } from '../threshold';
 
 const noRun = 'No run selected';
 const noReport = 'No run, or its tool prints no interval reports';
-const transactions = `max by (run) (benchwatch_run_operations_per_second{op="transaction", ${runs}})`;
 
 /** Phase of an active run, result of an ended one, as a name with a duration in seconds. */
 export function state(): AnyPanel {
-  const stalled = `(time() - max by (run) (benchwatch_run_last_report_timestamp_seconds{${runs}}) > 3 * max by (run) (benchwatch_run_report_interval_seconds{${runs}})) and on (run) benchwatch_run_active == 1`;
-  const phase = `max by (run, phase) (benchwatch_run_phase{${runs}} == 1)`;
-  const elapsed = `max by (run) (benchwatch_run_elapsed_seconds{${runs}})`;
-  const phases = `((${phase}) unless on (run) (${stalled}) or ${named(`(${phase}) and on (run) (${stalled})`, 'phase', 'stalled')})`;
-  const result = `max by (run, result) (benchwatch_run_result{${runs}} == 1) unless on (run) ${phase}`;
-  const status = `count_values by (run) ("status", max by (run) (benchwatch_run_exit_code{${runs}} != 0))`;
+  const of = (metric: string, ...labels: string[]): string => `max by (${['run', ...labels].join(', ')}) (${recent(metric)})`;
+  const stalled = `(time() - ${of('benchwatch_run_last_report_timestamp_seconds')} > 3 * ${of('benchwatch_run_report_interval_seconds')}) and on (run) benchwatch_run_active == 1`;
+  const phase = `(${of('benchwatch_run_phase', 'phase')} == 1)`;
+  const phases = `(${phase} unless on (run) (${stalled}) or ${named(`${phase} and on (run) (${stalled})`, 'phase', 'stalled')})`;
+  const result = `(${of('benchwatch_run_result', 'result')} == 1) unless on (run) ${phase}`;
+  const status = `count_values by (run) ("status", ${of('benchwatch_run_exit_code')} != 0)`;
   const withStatus = `label_replace((${result}) * on (run) group_left (status) ${status}, "status", ", exit status $1", "status", "(.+)")`;
+  const called = (expr: string, ...labels: string[]): string =>
+    `label_join(${expr}, "name", "", ${labels.map((label) => `"${label}"`).join(', ')})`;
   return stat({
     title: 'State',
     description:
@@ -29,10 +30,16 @@ export function state(): AnyPanel {
     filled: true,
     text: BigValueTextMode.ValueAndName,
     queries: [
-      now(`${phases} * on (run) group_left () ${elapsed}`, '{{phase}}'),
       now(
-        `(${withStatus} or on (run) (${result})) * on (run) group_left () max by (run) (benchwatch_run_summary_duration_seconds{${runs}})`,
-        '{{result}}{{status}}',
+        [
+          called(`${phases} * on (run) group_left () ${of('benchwatch_run_elapsed_seconds')}`, 'phase'),
+          called(
+            `(${withStatus} or on (run) (${result})) * on (run) group_left () ${of('benchwatch_run_summary_duration_seconds')}`,
+            'result',
+            'status',
+          ),
+        ].join(' or '),
+        '{{name}}',
       ),
     ],
     overrides: [
@@ -45,6 +52,7 @@ export function state(): AnyPanel {
 }
 
 export function throughput(): AnyPanel {
+  const rate = 'op="transaction"';
   return stat({
     title: 'Throughput',
     description:
@@ -55,10 +63,15 @@ export function throughput(): AnyPanel {
     stacked: true,
     text: BigValueTextMode.ValueAndName,
     queries: [
-      now(live(transactions), 'now'),
-      now(over(`max by (run) (benchwatch_run_summary_operations_per_second{op="transaction", ${runs}})`), 'mean of run'),
-      now(`max by (run) (max_over_time(benchwatch_run_operations_per_second{op="transaction", ${runs}}[$__range]))`, 'best interval'),
-      now(`max by (run) (benchwatch_run_summary_tpmc{${runs}})`, 'tpmC'),
+      now(
+        alternatives('name', {
+          now: live(`max by (run) (${recent('benchwatch_run_operations_per_second', rate)})`),
+          'mean of run': over(`max by (run) (${recent('benchwatch_run_summary_operations_per_second', rate)})`),
+          'best interval': `max by (run) (max_over_time(benchwatch_run_operations_per_second{${rate}, ${runs}}[$__range]))`,
+          tpmC: `max by (run) (${recent('benchwatch_run_summary_tpmc')})`,
+        }),
+        '{{name}}',
+      ),
     ],
     overrides: [
       { series: 'best interval', set: [set.color('gray')] },
@@ -72,6 +85,10 @@ const tileOp = (expr: string): string =>
   `label_replace(label_replace(${expr}, "op", "", "op", "transaction"), "stat", "worst generator's $1", "stat", "(.*)_worst")`;
 
 export function latency(): AnyPanel {
+  const headline = 'run:benchwatch_run_latency_seconds:headline';
+  const summary = (recorded: string): string => `max by (run, op, stat) (${recent(`run:benchwatch_run_summary_latency_seconds:${recorded}`)})`;
+  // The statistic that the intervals had, if the summary has it: the tile would show another one after the end.
+  const sameStat = `${summary('by_stat')} and on (run, stat) max by (run, stat) (max_over_time(${headline}{${runs}}[$__range]))`;
   return stat({
     title: 'Latency',
     description:
@@ -82,18 +99,24 @@ export function latency(): AnyPanel {
     stacked: true,
     text: BigValueTextMode.ValueAndName,
     queries: [
-      now(live(tileOp(`max by (run, op, stat) (run:benchwatch_run_latency_seconds:headline{${runs}})`)), '{{op}} {{stat}} now'),
-      now(over(tileOp(`max by (run, op, stat) (run:benchwatch_run_summary_latency_seconds:headline{${runs}})`)), '{{op}} {{stat}} of run'),
-      now(`max by (run) (max_over_time(run:benchwatch_run_latency_seconds:headline{${runs}}[$__range]))`, 'worst interval'),
+      now(
+        alternatives('when', {
+          now: live(tileOp(`max by (run, op, stat) (${recent(headline)})`)),
+          'of run': over(tileOp(`(${sameStat} or on (run) ${summary('headline')})`)),
+          'worst interval': `max by (run) (max_over_time(${headline}{${runs}}[$__range]))`,
+        }),
+        '{{op}} {{stat}} {{when}}',
+      ),
     ],
-    overrides: [{ series: 'worst interval', set: [set.color('gray')] }],
+    overrides: [{ series: /worst interval$/, set: [set.color('gray')] }],
   });
 }
 
 export function errors(): AnyPanel {
-  const share = `sum by (run) (max by (run) (rate(benchwatch_run_errors_total{${runs}}[15s]))) / on (run) ${transactions}`;
-  const total = `max by (run) (benchwatch_run_summary_errors_total{${runs}})`;
-  const shareOfRun = `${total} / on (run) (max by (run) (benchwatch_run_summary_operations_total{op="transaction", ${runs}}) > 0)`;
+  const of = (metric: string, matchers = ''): string => `max by (run) (${recent(metric, matchers)})`;
+  const share = `max by (run) (rate(benchwatch_run_errors_total{${runs}}[15s])) / on (run) ${of('benchwatch_run_operations_per_second', 'op="transaction"')}`;
+  const total = of('benchwatch_run_summary_errors_total');
+  const shareOfRun = `${total} / on (run) (${of('benchwatch_run_summary_operations_total', 'op="transaction"')} > 0)`;
   return stat({
     title: 'Errors',
     description:
@@ -106,10 +129,15 @@ export function errors(): AnyPanel {
     limits: limits.errorShare,
     text: BigValueTextMode.ValueAndName,
     queries: [
-      now(live(share), 'share now'),
-      now(over(shareOfRun), 'share of run'),
-      now(`max by (run) (benchwatch_run_errors_total{${runs}}) or on (run) ${total}`, 'in total'),
-      now(`max by (run) (max_over_time(benchwatch_run_error_messages_total{${runs}}[$__range])) > 0`, 'messages'),
+      now(
+        alternatives('name', {
+          'share now': live(share),
+          'share of run': over(shareOfRun),
+          'in total': `${of('benchwatch_run_errors_total')} or on (run) ${total}`,
+          messages: `max by (run) (max_over_time(benchwatch_run_error_messages_total{${runs}}[$__range])) > 0`,
+        }),
+        '{{name}}',
+      ),
     ],
     overrides: [{ series: /^(in total|messages)$/, set: [set.unit(unit.digits), set.decimals(0), set.limits({ warning: 1 })] }],
   });
@@ -126,12 +154,16 @@ export function throughputOverTime(span: number, height = 10): AnyPanel {
     span,
     height,
     queries: [
-      agent(ofSeveral(transactions), 'transactions{{of}}'),
       agent(
-        ofSeveral(`max by (run) (benchwatch_run_requested_operations_per_second{${runs}}) and on (run) benchwatch_run_active == 1`),
-        'rate{{of}}',
+        ofSeveral(
+          alternatives('name', {
+            transactions: `max by (run) (benchwatch_run_operations_per_second{op="transaction", ${runs}})`,
+            rate: `max by (run) (benchwatch_run_requested_operations_per_second{${runs}}) and on (run) benchwatch_run_active == 1`,
+            'client threads': `max by (run) (benchwatch_run_threads{${runs}})`,
+          }),
+        ),
+        '{{name}}{{of}}',
       ),
-      agent(ofSeveral(`max by (run) (benchwatch_run_threads{${runs}})`), 'client threads{{of}}'),
     ],
     overrides: [
       { series: /^transactions.*/, set: [set.bold()] },
@@ -144,22 +176,27 @@ export function throughputOverTime(span: number, height = 10): AnyPanel {
   });
 }
 
+/** p99 of each kind of operation in the intervals of the selected runs; p95 or p90 if the tool prints no p99. */
+const operations = (() => {
+  const of = (stat: string): string =>
+    `max by (run, op, stat) (benchwatch_run_latency_seconds{op!~"transaction|(.+_)?(cleanup|failed|error)", stat="${stat}", ${runs}})`;
+  return `(${of('p99')} or on (run, op) ${of('p95')} or on (run, op) ${of('p90')})`;
+})();
+
 /** Latency over time, as wide as throughput and below it. */
 export function latencyOverTime(span: number): AnyPanel {
+  const transactions = `max by (run, stat) (benchwatch_run_latency_seconds{op="transaction", ${runs}})`;
   return graph({
     title: 'Latency over time',
     description:
-      'Latency in each interval of the tool, by percentile: of transactions or, if the tool prints none, of each operation with p99 (p95, p90). Low and constant is good. A gap means that the tool printed no latency. The axis is logarithmic. Percentiles have no mean. From benchwatch_run_latency_seconds and run:benchwatch_run_latency_seconds:headline.',
+      'Latency in each interval of the tool, by percentile: of transactions or, if the tool prints none, of each operation with p99 (p95, p90). Low and constant is good. A gap means that the tool printed no latency. The axis is logarithmic. Percentiles have no mean. From benchwatch_run_latency_seconds.',
     unit: unit.seconds,
     noData: 'No run, or its tool prints no latency of intervals',
     span,
     height: 10,
     log: true,
     percentiles: true,
-    queries: [
-      agent(ofSeveral(`max by (run, stat) (benchwatch_run_latency_seconds{op="transaction", ${runs}})`), '{{stat}}{{of}}'),
-      agent(ofSeveral(`max by (run, op, stat) (run:benchwatch_run_latency_seconds:headline{op!="transaction", ${runs}})`), '{{op}} {{stat}}{{of}}'),
-    ],
+    queries: [agent(ofSeveral(`${transactions} or on (run) ${operations}`), '{{op}} {{stat}}{{of}}')],
     overrides: [{ series: /(^| )(p95|p99)( |$)/, set: [set.bold()] }],
   });
 }
@@ -177,8 +214,6 @@ export function otherOperations(span: number): AnyPanel {
 }
 
 export function latencyByOperation(span: number): AnyPanel {
-  const of = (stat: string): string =>
-    `max by (run, op, stat) (benchwatch_run_latency_seconds{op!~"transaction|(.+_)?(cleanup|failed|error)", stat="${stat}", ${runs}})`;
   return graph({
     title: 'Latency by operation',
     description:
@@ -188,12 +223,12 @@ export function latencyByOperation(span: number): AnyPanel {
     span,
     log: true,
     percentiles: true,
-    queries: [agent(ofSeveral(`(${of('p99')} or on (run, op) ${of('p95')} or on (run, op) ${of('p90')})`), '{{op}} {{stat}}{{of}}')],
+    queries: [agent(ofSeveral(operations), '{{op}} {{stat}}{{of}}')],
   });
 }
 
 export function errorsOverTime(span: number): AnyPanel {
-  const rate = (counter: string): string => ofSeveral(`max by (run) (rate(${counter}{${runs}}[$__rate_interval]))`);
+  const rate = (counter: string): string => `max by (run) (rate(${counter}{${runs}}[$__rate_interval]))`;
   return graph({
     title: 'Errors and reconnects',
     description:
@@ -201,7 +236,14 @@ export function errorsOverTime(span: number): AnyPanel {
     unit: unit.events,
     noData: 'No run in this time range, or it was too short for a rate',
     span,
-    queries: [agent(rate('benchwatch_run_errors_total'), 'errors{{of}}'), agent(rate('benchwatch_run_reconnects_total'), 'reconnects{{of}}')],
+    queries: [
+      agent(
+        ofSeveral(
+          alternatives('name', { errors: rate('benchwatch_run_errors_total'), reconnects: rate('benchwatch_run_reconnects_total') }),
+        ),
+        '{{name}}{{of}}',
+      ),
+    ],
   });
 }
 
@@ -215,8 +257,15 @@ export function openLoop(span: number): AnyPanel {
     span,
     log: true,
     queries: [
-      agent(ofSeveral(`max by (run) (benchwatch_run_queue_length{${runs}})`), 'queue{{of}}'),
-      agent(ofSeveral(`max by (run) (benchwatch_run_concurrency{${runs}})`), 'executing{{of}}'),
+      agent(
+        ofSeveral(
+          alternatives('name', {
+            queue: `max by (run) (benchwatch_run_queue_length{${runs}})`,
+            executing: `max by (run) (benchwatch_run_concurrency{${runs}})`,
+          }),
+        ),
+        '{{name}}{{of}}',
+      ),
     ],
   });
 }

@@ -3,15 +3,15 @@
 import { TableCellHeight, TableSortByFieldStateBuilder } from '@grafana/grafana-foundation-sdk/common';
 import type { DynamicConfigValue } from '@grafana/grafana-foundation-sdk/dashboard';
 import { PanelBuilder as TableBuilder } from '@grafana/grafana-foundation-sdk/table';
-import { inRange, named, runs } from '../metrics';
+import { inRange, named, recent, runs } from '../metrics';
 import { type AnyPanel, set, unit } from '../panel';
 import { build, datasource, rows } from '../query';
 
 /** A column of a table of runs. */
 export interface Column {
   name: string;
-  /** A vector with the label run. */
-  expr: string;
+  /** A vector with the label run; columns with the same one share a query. A column without it shows a label of benchwatch_run_info. */
+  expr?: string;
   /** The label that is shown instead of the value. */
   label?: string;
   show: DynamicConfigValue[];
@@ -37,13 +37,13 @@ export function colored(of: { warning: number; critical?: number }): DynamicConf
 export const fact = (name: string, label: string, pixels: number): Column => ({
   name,
   label,
-  expr: `max by (run, ${label}) (benchwatch_run_info{${runs}, ${label}!=""})`,
   show: [width(pixels), ...wrapped],
 });
 
-const ended = `max by (run) (benchwatch_run_end_timestamp_seconds{${runs}})`;
-const drained = `max by (run) (benchwatch_run_drain_seconds{${runs}})`;
-const active = `group by (run) (benchwatch_run_active{${runs}})`;
+const of = (metric: string, ...labels: string[]): string => `max by (${['run', ...labels].join(', ')}) (${recent(metric)})`;
+const ended = of('benchwatch_run_end_timestamp_seconds');
+const drained = of('benchwatch_run_drain_seconds');
+const active = `group by (run) (${recent('benchwatch_run_active')})`;
 
 /**
  * Time in milliseconds when Prometheus has all series of a run: a few scrapes and
@@ -56,10 +56,14 @@ const complete = `round((${ended} + (${drained} or 0 * ${ended}) + 10) * 1000)`;
 const unseen: DynamicConfigValue[] = [{ id: 'custom.hidden', value: true }, set.hidden()];
 
 /** What the link to Live run needs: a run in progress is open-ended and refreshed, a finished one is neither (Grafana ignores "off"). */
+const ofLink = (() => {
+  const end = `${named(named(active, 'to', 'now'), 'refresh', '10s')} or on (run) ${named(`count_values by (run) ("to", ${complete})`, 'refresh', '1d')}`;
+  return `0 * (${end}) + on (run) group_left () round(${of('benchwatch_run_start_timestamp_seconds')} * 1000)`;
+})();
 const forLink: Column[] = [
-  { name: 'From', expr: `round(max by (run) (benchwatch_run_start_timestamp_seconds{${runs}}) * 1000)`, show: [set.unit(unit.time), ...unseen] },
-  { name: 'To', label: 'to', expr: `${named(active, 'to', 'now')} or on (run) count_values by (run) ("to", ${complete})`, show: unseen },
-  { name: 'Refresh', label: 'refresh', expr: `${named(active, 'refresh', '5s')} or on (run) ${named(ended, 'refresh', '1d')}`, show: unseen },
+  { name: 'From', expr: ofLink, show: [set.unit(unit.time), ...unseen] },
+  { name: 'To', label: 'to', expr: ofLink, show: unseen },
+  { name: 'Refresh', label: 'refresh', expr: ofLink, show: unseen },
 ];
 
 const toLiveRun = {
@@ -70,14 +74,13 @@ const toLiveRun = {
 export const title: Column = {
   name: 'Title',
   label: 'title',
-  expr: `max by (run, title) (benchwatch_run_info{${runs}})`,
   show: [{ id: 'links', value: [toLiveRun] }, { id: 'custom.minWidth', value: 130 }, ...wrapped],
 };
 
 export const result: Column = {
   name: 'Result',
   label: 'result',
-  expr: `max by (run, result) (benchwatch_run_result{${runs}}) or on (run) ${named(active, 'result', 'running')}`,
+  expr: `${of('benchwatch_run_result', 'result')} or on (run) ${named(active, 'result', 'running')}`,
   show: [
     width(84),
     {
@@ -99,7 +102,7 @@ export const result: Column = {
 
 export const exitStatus: Column = {
   name: 'Exit',
-  expr: `max by (run) (benchwatch_run_exit_code{${runs}})`,
+  expr: of('benchwatch_run_exit_code'),
   show: [set.decimals(0), width(48), ...colored({ warning: 1 })],
 };
 
@@ -107,19 +110,19 @@ export const exitStatus: Column = {
 export const reason: Column = {
   name: 'Reason',
   label: 'reason',
-  expr: `max by (run, reason) (benchwatch_run_failure_info{${runs}})`,
+  expr: of('benchwatch_run_failure_info', 'reason'),
   show: [{ id: 'custom.minWidth', value: 150 }, ...wrapped],
 };
 
 export const duration: Column = {
   name: 'Duration',
-  expr: `max by (run) (benchwatch_run_summary_duration_seconds{${runs}}) or on (run) max by (run) (benchwatch_run_elapsed_seconds{${runs}})`,
+  expr: `${of('benchwatch_run_summary_duration_seconds')} or on (run) ${of('benchwatch_run_elapsed_seconds')}`,
   show: [set.unit(unit.clock), width(78)],
 };
 
 export const planned: Column = {
   name: 'Planned',
-  expr: `max by (run) (benchwatch_run_requested_duration_seconds{${runs}})`,
+  expr: of('benchwatch_run_requested_duration_seconds'),
   show: [set.unit(unit.clock), width(78)],
 };
 
@@ -132,7 +135,7 @@ export const serverVersion: Column = {
   show: [{ id: 'custom.minWidth', value: 96 }, ...wrapped],
 };
 
-export const drainOfRun: Column = { name: 'Drain', expr: drained, show: [set.unit(unit.seconds), set.decimals(1), width(58)] };
+export const drainOfRun: Column = { name: 'Drain', expr: drained, show: [set.unit(unit.seconds), set.decimals(1), width(78)] };
 
 export interface Table {
   title: string;
@@ -150,12 +153,16 @@ const letter = (index: number): string => String.fromCharCode('A'.charCodeAt(0) 
 /** One row per run, the newest first. */
 export function table(o: Table): AnyPanel {
   const columns = [...o.columns, ...forLink];
-  const source = (c: Column, i: number): string => c.label ?? `Value #${letter(i)}`;
+  const facts = columns.filter((c) => c.expr === undefined).map((c) => c.label ?? '');
+  const source = (c: Column): string => c.expr ?? of('benchwatch_run_info', ...facts);
+  const queries = [...new Set(columns.map(source))];
+  const field = (c: Column): string => c.label ?? `Value #${letter(queries.indexOf(source(c)))}`;
+  const values = queries.map((_, i) => `Value #${letter(i)}`).filter((value) => !columns.some((c) => field(c) === value));
   const panel = new TableBuilder()
     .title(o.title)
     .description(`${o.description} Columns: ${o.columns.map((c) => c.name).join(', ')}.`)
     .datasource(datasource)
-    .targets(columns.map((c, i) => build(rows(o.only(c.expr)), i)))
+    .targets(queries.map((expr, i) => build(rows(o.only(expr)), i)))
     .unit(unit.none)
     .noValue(o.noData)
     .cellHeight(TableCellHeight.Sm)
@@ -165,14 +172,9 @@ export function table(o: Table): AnyPanel {
       {
         id: 'organize',
         options: {
-          excludeByName: Object.fromEntries(
-            ['Time', 'flavour', 'version', 'op', 'stat', ...columns.flatMap((c, i) => (c.label ? [`Value #${letter(i)}`] : []))].map((name) => [
-              name,
-              true,
-            ]),
-          ),
-          indexByName: Object.fromEntries([...columns.map(source), 'run'].map((name, i) => [name, i])),
-          renameByName: Object.fromEntries([...columns.map((c, i) => [source(c, i), c.name]), ['run', 'Run']]),
+          excludeByName: Object.fromEntries(['Time', 'flavour', 'version', 'op', 'stat', ...values].map((name) => [name, true])),
+          indexByName: Object.fromEntries([...columns.map(field), 'run'].map((name, i) => [name, i])),
+          renameByName: Object.fromEntries([...columns.map((c) => [field(c), c.name]), ['run', 'Run']]),
         },
       },
     ])
@@ -195,6 +197,8 @@ export const facts = (span: number): AnyPanel =>
     only: (expr) => expr,
     columns: [
       title,
+      result,
+      reason,
       fact('Tool', 'tool', 80),
       { ...fact('Version', 'tool_version', 70) },
       fact('Workload', 'workload', 130),
@@ -203,7 +207,5 @@ export const facts = (span: number): AnyPanel =>
       serverVersion,
       duration,
       planned,
-      result,
-      reason,
     ],
   });

@@ -24,7 +24,7 @@ export function queries(span: number, of = ''): AnyPanel {
   return graph({
     title: 'Queries by server',
     description:
-      'Statements per second that clients sent to each server (MySQL: Questions, MongoDB: opcounters), without statements that replication applies. Shows the distribution of the load. From benchwatch_db_queries_total.',
+      'Statements per second that clients sent to each server (MySQL: Questions, MongoDB: commands that read or write), without statements that replication applies. Shows the distribution of the load. From benchwatch_db_queries_total.',
     unit: unit.perSecond,
     noData: noServer,
     span,

@@ -47,13 +47,15 @@ func main() {
 }
 
 func start() *cobra.Command {
-	kinds := []string{"mariadb", "galera", "mysql9", "mysql9-group"}
+	kinds := []string{"mariadb", "galera", "mysql9", "mysql9-group", "mongodb"}
 	c := &cobra.Command{
 		Use: "start KIND DIR", Short: "Start servers in a folder, or start them again with their data. Server N listens on PORT+N.",
 		Long: "KIND is one of " + strings.Join(kinds, ", ") + ".", Args: cobra.ExactArgs(2),
 	}
 	port := c.Flags().Int("port", 0, "base port; by default a free one")
-	n := c.Flags().Int("servers", 0, "how many servers; by default 3 in a cluster or group, 2 with mysql9, else 1")
+	n := c.Flags().Int("servers", 0, "how many servers; by default 3 in a cluster, group or replica set, 2 with mysql9, else 1")
+	version := c.Flags().String("version", "", "of MongoDB: "+strings.Join(servers.MongoDBVersions, ", ")+"; by default the first")
+	auth := c.Flags().Bool("auth", false, "MongoDB requires a login")
 	settings := c.Flags().StringArray("set", nil, "line of the servers' configuration, such as performance_schema=ON; repeatable")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if !slices.Contains(kinds, args[0]) {
@@ -61,9 +63,9 @@ func start() *cobra.Command {
 		}
 		kind := servers.Kind(args[0])
 		if *n == 0 {
-			*n = map[servers.Kind]int{servers.Galera: 3, servers.MySQL9Group: 3, servers.MySQL9: 2}[kind]
+			*n = map[servers.Kind]int{servers.Galera: 3, servers.MySQL9Group: 3, servers.MongoDB: 3, servers.MySQL9: 2}[kind]
 		}
-		g, err := servers.Start(c.Context(), args[1], kind, servers.Options{Port: *port, Servers: *n, Settings: *settings})
+		g, err := servers.Start(c.Context(), args[1], kind, servers.Options{Port: *port, Servers: *n, Settings: *settings, Version: *version, Auth: *auth})
 		if err != nil {
 			return err
 		}

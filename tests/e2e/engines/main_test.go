@@ -1,4 +1,4 @@
-//go:build e2e || mysql9
+//go:build e2e || mysql9 || mongodb
 
 // Package engines tests the sampler and the engines on real servers: a Galera
 // cluster, and a MariaDB primary with a replica, on loopback (`make e2e`); MySQL

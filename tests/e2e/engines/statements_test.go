@@ -1,4 +1,4 @@
-//go:build e2e || mysql9
+//go:build e2e || mysql9 || mongodb
 
 package engines
 

@@ -53,6 +53,7 @@ var (
 	_ = engine.CommitRate.Prefer(measure.RateOf(commits)) // autocommit included
 	_ = engine.TransactionRate.Prefer(measure.RateOf(commits).Plus(engine.RollbacksTotal))
 	_ = engine.Deadlocks.Prefer(measure.RateOf(deadlocks))
+	_ = engine.MachineCPU.Or(measure.ValueOf(ownCPU))
 
 	_ = engine.NewMeasure(500, "commit_latency", "Commit latency", "mean time of a commit in the server", measure.Seconds, measure.Mean,
 		measure.RateOf(commitSeconds).Over(commits))

@@ -28,6 +28,7 @@ const (
 var (
 	replicaLag = measure.NewGauge("aurora_replica_lag_seconds", "How far each reader is behind, as the writer sees it (information_schema.replica_host_status).", "server")
 	serverCPU  = measure.NewGauge("aurora_server_cpu_ratio", "CPU use of each instance of the cluster, 1 is all of its cores, as the writer sees it.", "server")
+	ownCPU     = measure.NewGauge("aurora_cpu_ratio", "CPU use of this instance, 1 is all of its cores, from information_schema.replica_host_status.")
 	readers    = measure.NewGauge("aurora_readers", "Readers of the cluster that report to the writer.")
 	isWriter   = measure.NewGauge("aurora_writer", "1 on the writer, 0 on a reader.")
 )
@@ -102,6 +103,9 @@ func (d *Detail) readReplicas(ctx context.Context, q mysql.Querier, tick *mysql.
 		if tick.Target.Cluster != "" {
 			d.views.Store(tick.Target.Cluster, shown)
 		}
+	}
+	if listed && self.cpu >= 0 && shown.newest.Sub(self.updated) <= silentAfter && (fromWriter || d.own.fresh(shown)) {
+		out.Set(ownCPU, self.cpu)
 	}
 	if listed {
 		d.place(out, tick.Target.Cluster, shown, self, fromWriter)
@@ -209,8 +213,8 @@ type position struct {
 	at      time.Time
 }
 
-// Behind returns 0 if p has everything that other has; otherwise false.
-func (p position) Behind(other engine.Position) (uint64, bool) { return 0, p.Reaches(other) }
+// Behind returns false.
+func (p position) Behind(engine.Position) (uint64, bool) { return 0, false }
 
 // Reaches reports whether p has everything that goal has.
 func (p position) Reaches(goal engine.Position) bool {

@@ -49,7 +49,7 @@ var (
 	_                = variables.Map(measure.NewCounter("galera_received_writesets_total", "Write sets received from the others, and a few messages of the cluster itself (wsrep_received)."), "wsrep_received")
 	_                = variables.Map(measure.NewCounter("galera_received_bytes_total", "Bytes of the write sets received (wsrep_received_bytes)."), "wsrep_received_bytes")
 	_                = variables.Map(measure.NewGauge("galera_open_transactions", "Transactions known to the replication provider now (wsrep_open_transactions)."), "wsrep_open_transactions")
-	_                = variables.Map(measure.NewGauge("galera_certification_dependency_distance", "Mean distance between write sets that could be applied in parallel (wsrep_cert_deps_distance): an upper limit for useful applier threads. A mean since the start or the last FLUSH STATUS."), "wsrep_cert_deps_distance")
+	distance         = variables.Map(measure.NewGauge("galera_certification_dependency_distance", "Mean distance between write sets that could be applied in parallel (wsrep_cert_deps_distance): an upper limit for useful applier threads. A mean since the start or the last FLUSH STATUS."), "wsrep_cert_deps_distance")
 	_                = variables.Map(measure.NewGauge("galera_certification_index_entries", "Entries of the certification index (wsrep_cert_index_size)."), "wsrep_cert_index_size")
 	_                = variables.Map(measure.NewGauge("galera_cached_down_to", "Oldest sequence number in the write set cache (wsrep_local_cached_downto): a node that stopped after it can rejoin with an incremental transfer."), "wsrep_local_cached_downto")
 	applierThreads   = variables.Map(measure.NewGauge("galera_applier_threads", "Threads that apply write sets (wsrep_applier_thread_count; MariaDB)."), "wsrep_applier_thread_count")
@@ -77,7 +77,8 @@ var (
 	_ = engine.NewMeasure(510, "send_queue", "Send queue", "write sets waiting to be sent", measure.Count, measure.Max, measure.ValueOf(sendQueue))
 	_ = engine.NewMeasure(520, "brute_force_aborts", "Brute force aborts", "local transactions aborted by an applier per second", measure.PerSecond, measure.Increase,
 		measure.RateOf(bruteForceAborts))
-	_ = engine.NewMeasure(940, "applier_threads", "Applier threads", "threads that apply write sets", measure.Count, measure.Last, measure.ValueOf(applierThreads))
+	_ = engine.ApplierThreads.Or(measure.ValueOf(applierThreads))
+	_ = engine.UsefulAppliers.Or(measure.ValueOf(distance))
 	_ = engine.NewMeasure(950, "flow_control_limit", "Flow control limit", "length of the receive queue at which the node requests a pause", measure.Count, measure.Last,
 		measure.ValueOf(flowControlLimit))
 )

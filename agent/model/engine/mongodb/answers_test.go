@@ -79,7 +79,7 @@ func TestFerretDB(t *testing.T) {
 	if s.Version != "7.0.42" || s.Role != "standalone" || s.Uptime != 37758*time.Millisecond || s.Position != nil {
 		t.Errorf("got %+v", s)
 	}
-	enginetest.Absent(t, s, engine.QueriesTotal)
+	enginetest.Want(t, s, 4, engine.QueriesTotal)
 	enginetest.Absent(t, s, engine.Connections)
 	if n := f.commands()["replSetGetStatus"]; n != 0 {
 		t.Errorf("replSetGetStatus was asked %d times of a server without a set", n)
@@ -169,6 +169,11 @@ func TestArbiterWithUser(t *testing.T) {
 	enginetest.Want(t, s, 7, setState)
 	if n := f.commands()["saslStart"]; n != 0 {
 		t.Errorf("tried to log in %d times", n)
+	}
+	for _, cmd := range f.all("serverStatus") {
+		if _, err := cmd.LookupErr("oplog"); err == nil {
+			t.Error("asked an arbiter for its oplog")
+		}
 	}
 	for _, m := range s.Missing {
 		if !strings.Contains(m, "holds no users") {

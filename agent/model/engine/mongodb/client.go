@@ -74,6 +74,9 @@ func (d dialer) DialContext(ctx context.Context, network, address string) (net.C
 // command runs a command on the database admin and returns the answer.
 func (p *prober) command(ctx context.Context, name string, options ...bson.E) (document, error) {
 	p.statements++
+	if name == "aggregate" {
+		p.queries++
+	}
 	cmd := append(bson.D{{Key: name, Value: 1}}, options...)
 	raw, err := p.client.run(ctx, cmd)
 	if err != nil {
@@ -129,6 +132,7 @@ func connect(o *options.ClientOptions) (*client, error) {
 // documents counts a statement and returns its results.
 func (p *prober) documents(raws []bson.Raw, err error) ([]document, error) {
 	p.statements++
+	p.queries++
 	docs := make([]document, len(raws))
 	for i, raw := range raws {
 		docs[i] = document(raw)
@@ -153,6 +157,7 @@ var refusals = []int32{
 	115,   // command not supported
 	166,   // command not supported on a view
 	238,   // not implemented, on servers that only implement the protocol
+	13436, // not primary or secondary: a member in its initial sync
 	40324, // unknown pipeline stage
 }
 
@@ -163,6 +168,12 @@ func refusal(err error) (code int32, refused bool) {
 		return 0, false
 	}
 	return ce.Code, slices.Contains(refusals, ce.Code)
+}
+
+// answered reports whether err is the server's answer to a command.
+func answered(err error) bool {
+	var ce mongo.CommandError
+	return errors.As(err, &ce) && !refusedLogin(err)
 }
 
 // refusedLogin reports whether err is the answer to a login instead of a command. The driver logs
@@ -183,8 +194,9 @@ func lacksRight(err error) bool {
 // selected. The driver calls it from its own goroutines.
 type heartbeats struct {
 	mu      sync.Mutex
-	failure error // nil after a success
-	greeted bool  // one succeeded: this is a MongoDB server
+	failure error  // nil after a success
+	greeted bool   // one succeeded: this is a MongoDB server
+	kind    string // of the server, by the driver's names, as of the last success
 	cancel  context.CancelCauseFunc
 }
 
@@ -196,25 +208,25 @@ func (h *heartbeats) monitor() *event.ServerMonitor {
 	return &event.ServerMonitor{
 		ServerHeartbeatSucceeded: func(e *event.ServerHeartbeatSucceededEvent) {
 			if e.Reply.Kind == "Unknown" {
-				h.record(errStrangeHello)
+				h.record(errStrangeHello, "")
 				return
 			}
-			h.record(nil)
+			h.record(nil, e.Reply.Kind)
 		},
-		ServerHeartbeatFailed: func(e *event.ServerHeartbeatFailedEvent) { h.record(e.Failure) },
+		ServerHeartbeatFailed: func(e *event.ServerHeartbeatFailedEvent) { h.record(e.Failure, "") },
 	}
 }
 
 // record takes the result of a heartbeat. It ignores a heartbeat that the driver cancelled because
 // another connection failed.
-func (h *heartbeats) record(failure error) {
+func (h *heartbeats) record(failure error, kind string) {
 	if errors.Is(failure, context.Canceled) {
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.failure = failure
-	h.greeted = h.greeted || failure == nil
+	h.greeted, h.kind = h.greeted || failure == nil, kind
 	if failure != nil && h.cancel != nil {
 		h.cancel(failure)
 	}
@@ -233,6 +245,14 @@ func (h *heartbeats) watch(ctx context.Context) (context.Context, func()) {
 		h.cancel = nil
 		cancel(nil)
 	}
+}
+
+// isRecovering reports whether the last heartbeat was answered by a member that is neither primary
+// nor secondary nor arbiter.
+func (h *heartbeats) isRecovering() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.kind == "RSOther" || h.kind == "RSGhost"
 }
 
 // last reports whether a heartbeat has ever succeeded, and returns the error of the last one, nil
@@ -266,7 +286,7 @@ func (p *prober) explain(err error) error {
 	case errors.As(err, &notTLS):
 		text = "the server does not speak TLS; remove tls from this target's configuration, or check the port"
 	case !greeted && p.target.TLS == nil && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)):
-		text = "the server closed the connection; it may require TLS, or this is not MongoDB's port: " + text
+		text = "the server closed the connection; it may require TLS, accept no more connections, or this is not MongoDB's port: " + text
 	}
 	return engine.Explain(err, "mongodb: %s", text)
 }
@@ -275,7 +295,9 @@ func (p *prober) explain(err error) error {
 func (p *prober) explainLogin(err error) error {
 	text := connectionID.ReplaceAllString(err.Error(), "")
 	var ce mongo.CommandError
-	if c := credential(&p.target); c != nil && errors.As(err, &ce) && ce.Code == codeAuthenticationFailed {
+	if c := credential(&p.target); p.heartbeats.isRecovering() {
+		text = "no login is possible before the member has copied its data (initial sync): " + text
+	} else if c != nil && errors.As(err, &ce) && ce.Code == codeAuthenticationFailed {
 		text = fmt.Sprintf("login refused: user or password is wrong, or the user %q is not in database %q (option %s)", p.target.User, c.AuthSource, optionAuthSource)
 	}
 	return engine.Explain(err, "mongodb: %s", text)

@@ -46,7 +46,7 @@ var (
 	_ = fields.Map(measure.NewGauge("mongodb_active_clients", "Clients that read or write at this instant (globalLock.activeClients).", "kind"),
 		"readers: globalLock.activeClients.readers", "writers: globalLock.activeClients.writers")
 	_                 = fields.Map(measure.NewGauge("mongodb_transactions_open", "Multi-document transactions open now."), "transactions.currentOpen")
-	latencySeconds    = measure.NewCounter("mongodb_latency_seconds_total", "Time spent in operations, by kind; over mongodb_latency_operations_total it is their mean latency.", "kind")
+	latencySeconds    = measure.NewCounter("mongodb_latency_seconds_total", "Time spent in operations, by kind (opLatencies); over mongodb_latency_operations_total it is their mean latency. Reads of the oplog by other members are left out; commands are those of drivers, members and monitoring, too.", "kind")
 	latencyOperations = measure.NewCounter("mongodb_latency_operations_total", "Operations counted in mongodb_latency_seconds_total.", "kind")
 	documents         = measure.NewCounter("mongodb_documents_total", "Documents inserted, updated, deleted and returned.", "op")
 	_                 = fields.Map(measure.NewCounter("mongodb_scanned_keys_total", "Index keys examined by queries."), "metrics.queryExecutor.scanned")
@@ -75,13 +75,13 @@ var (
 	checkpointSeconds = fields.Convert(measure.NewGauge("mongodb_checkpoint_last_duration_seconds", "How long the last checkpoint took."), milli,
 		"wiredTiger.checkpoint.most recent time (msecs) | wiredTiger.transaction.transaction checkpoint most recent time (msecs)") // 8.0 | before
 
-	_                     = fields.Map(measure.NewGauge("mongodb_flow_control_enabled", "1 if flow control is switched on."), "flowControl.enabled")
-	flowControlLagged     = fields.Map(measure.NewGauge("mongodb_flow_control_lagged", "1 while the primary holds writes back because the majority lags."), "flowControl.isLagged")
-	_                     = fields.Map(measure.NewCounter("mongodb_flow_control_lagged_total", "How often the majority began to lag."), "flowControl.isLaggedCount")
-	flowControlLaggedTime = fields.Convert(measure.NewCounter("mongodb_flow_control_lagged_seconds_total", "How long the majority lagged."), micro, "flowControl.isLaggedTimeMicros")
-	_                     = fields.Convert(measure.NewCounter("mongodb_flow_control_wait_seconds_total", "Time that writes waited for a flow control ticket."), micro, "flowControl.timeAcquiringMicros")
-	flowControlTarget     = measure.NewGauge("mongodb_flow_control_target_tickets_per_second", "Flow control tickets granted per second; absent while nothing is limited.")
-	_                     = fields.Map(measure.NewGauge("mongodb_flow_control_sustainer_operations_per_second", "Operations per second that the secondary sustaining the commit point applies."), "flowControl.sustainerRate")
+	_                 = fields.Map(measure.NewGauge("mongodb_flow_control_enabled", "1 if flow control is switched on."), "flowControl.enabled")
+	flowControlLagged = fields.Map(measure.NewGauge("mongodb_flow_control_lagged", "1 while the primary holds writes back because the majority lags."), "flowControl.isLagged")
+	_                 = fields.Map(measure.NewCounter("mongodb_flow_control_lagged_total", "How often the majority began to lag."), "flowControl.isLaggedCount")
+	_                 = fields.Convert(measure.NewCounter("mongodb_flow_control_lagged_seconds_total", "How long the majority lagged; the server adds the time when that ends."), micro, "flowControl.isLaggedTimeMicros")
+	_                 = fields.Convert(measure.NewCounter("mongodb_flow_control_wait_seconds_total", "Time that writes waited for a flow control ticket."), micro, "flowControl.timeAcquiringMicros")
+	flowControlTarget = measure.NewGauge("mongodb_flow_control_target_tickets_per_second", "Flow control tickets granted per second; absent while nothing is limited.")
+	_                 = fields.Map(measure.NewGauge("mongodb_flow_control_sustainer_operations_per_second", "Operations per second that the secondary sustaining the commit point applies."), "flowControl.sustainerRate")
 )
 
 // Replication, from serverStatus and replSetGetStatus.
@@ -124,8 +124,8 @@ var (
 
 // The measures of a server.
 var (
-	_ = engine.ServerLatency.Or(measure.RateOf(latencySeconds).Over(latencyOperations))
-	_ = engine.FlowControl.Or(measure.ShareOf(flowControlLaggedTime), measure.ValueOf(flowControlLagged))
+	_ = engine.ServerLatency.Or(measure.RateOf(latencySeconds).Over(latencyOperations).On("kind", reads, writes))
+	_ = engine.FlowControl.Or(measure.ValueOf(flowControlLagged))
 	_ = engine.ServerCPU.Or(measure.RateOf(cpuSeconds))
 	_ = engine.ServerMemory.Or(measure.ValueOf(residentMemory))
 	_ = engine.ClusterSize.Or(measure.ValueOf(setMembers))

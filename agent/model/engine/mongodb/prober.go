@@ -36,8 +36,11 @@ type prober struct {
 
 	denied     map[string]denial // by command
 	statements uint64            // sent so far, without heartbeats
+	queries    uint64            // those that the server counts as a client's, since its start
+	uptime     time.Duration     // of the server at the last tick
 	slow       slowAnswers
 	sessions   engine.SessionStates
+	oplog      oplogReads
 }
 
 // denial is a command that the server refused.
@@ -125,12 +128,20 @@ func (p *prober) probe(ctx context.Context) (*engine.Status, error) {
 	s := &engine.Status{Flavour: "mongodb"}
 	member := p.hello
 
-	d, err := p.ask(ctx, "serverStatus", rightServerStatus, statusSections(slow && p.hello.set != "")...)
+	// Without an oplog, 4.4 answers the request for its ends with an error.
+	d, err := p.ask(ctx, "serverStatus", rightServerStatus, statusSections(slow && p.hello.set != "" && holdsData(p.hello.state))...)
 	if err != nil {
 		return nil, err
 	}
 	if d != nil {
 		readServerStatus(s, d)
+		if s.Uptime < p.uptime { // restarted
+			p.oplog, p.queries = oplogReads{}, 0
+		}
+		p.uptime = s.Uptime
+		if n, ok := s.Get(engine.QueriesTotal); ok {
+			setOnce(s, engine.QueriesTotal, max(0, n-float64(p.queries)))
+		}
 		if repl, ok := d.sub("repl"); ok {
 			member = p.update(readGreeting(repl))
 		}
@@ -140,6 +151,9 @@ func (p *prober) probe(ctx context.Context) (*engine.Status, error) {
 		s.Version = info.text("version")
 	}
 	applyGreeting(s, &member)
+	if err := p.leaveOutOplogReads(ctx, s, d); err != nil {
+		return nil, err
+	}
 
 	switch {
 	case member.router:
@@ -154,10 +168,10 @@ func (p *prober) probe(ctx context.Context) (*engine.Status, error) {
 		}
 		p.probeOplog(ctx, s, d, now)
 	}
-	if member.state != stateArbiter {
-		if err := p.probeSessions(ctx, s, member.router); err != nil {
-			return nil, err
-		}
+	if member.state == stateArbiter {
+		p.sessions.Set(s, nil) // it serves no clients
+	} else if err := p.probeSessions(ctx, s, member.router); err != nil {
+		return nil, err
 	}
 	asked := time.Now()
 	if pong, err := p.ask(ctx, "ping", ""); err != nil {

@@ -2,6 +2,7 @@ package mongodb
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -90,7 +91,7 @@ func (g *greeting) role() string {
 
 // applyGreeting sets role and position.
 func applyGreeting(s *engine.Status, g *greeting) {
-	s.Role = g.role()
+	s.Role, s.NoData = g.role(), g.router || g.state == stateArbiter
 	if g.set == "" || g.router {
 		return
 	}
@@ -157,6 +158,7 @@ func readReplicaSet(s *engine.Status, d document) {
 	if role, ok := roles[state]; ok {
 		s.Role = role
 	}
+	s.NoData = state == stateArbiter
 	setOnce(s, setState, float64(state))
 	if term, ok := d.number("term"); ok && term >= 0 {
 		s.Set(setTerm, term)
@@ -218,7 +220,7 @@ func readMemberStates(s *engine.Status, members []setMember) {
 			continue
 		}
 		s.Set(memberLag, lag.Seconds(), m.name)
-		if m.self && s.Replicating {
+		if m.self && s.Replicating && m.state != statePrimary {
 			s.CoarseLagSeconds = series.Some(max(0, lag-s.Delay).Seconds())
 		}
 	}
@@ -254,14 +256,14 @@ func setQueue(s *engine.Status, state int) {
 }
 
 // setOnce sets a value and replaces one from a less exact source.
-func setOnce(s *engine.Status, m *measure.Metric, v float64) {
+func setOnce(s *engine.Status, m *measure.Metric, v float64, labels ...string) {
 	for i := range s.Values {
-		if s.Values[i].Metric == m {
+		if s.Values[i].Metric == m && slices.Equal(s.Values[i].Labels, labels) {
 			s.Values[i].V = v
 			return
 		}
 	}
-	s.Set(m, v)
+	s.Set(m, v, labels...)
 }
 
 // probeOplog keeps the oplog window: the time between the oplog's ends. serverStatus contains the

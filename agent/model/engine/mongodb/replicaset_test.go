@@ -76,7 +76,7 @@ func TestMembersAsOneSeesThem(t *testing.T) {
 		},
 		"a dead member has no lag": {
 			members: bson.A{setMemberDoc("a", 1, self), setMemberDoc("b", 8, dead...)},
-			state:   1, role: "primary", lag: map[string]float64{"a": 0}, own: 0, primaries: 1,
+			state:   1, role: "primary", lag: map[string]float64{"a": 0}, own: unknown, primaries: 1,
 		},
 		"no primary, no lag": {
 			members: bson.A{setMemberDoc("a", 8, dead...), setMemberDoc("b", 2, atSecond(-3), self)},
@@ -125,7 +125,7 @@ func TestMembersAsOneSeesThem(t *testing.T) {
 			case c.own != unknown && s.CoarseLagSeconds != series.Some(c.own):
 				t.Errorf("own lag %v, not %v", s.CoarseLagSeconds, c.own)
 			}
-			if s.Replicating != (c.own != unknown || c.primaries == 0) {
+			if s.Replicating != (c.own != unknown || c.primaries == 0 || c.role == "primary") {
 				t.Errorf("replicating: %v", s.Replicating)
 			}
 			enginetest.Want(t, &s, c.primaries, setPrimaries)
@@ -156,8 +156,8 @@ func TestOptimeOrder(t *testing.T) {
 			if got := engine.Reached(c.b, a); got != !c.more {
 				t.Errorf("b reaches a: %v", got)
 			}
-			if n, ok := a.Behind(c.b); ok != !c.less || n != 0 {
-				t.Errorf("behind %d, %v: operations can't be counted", n, ok)
+			if _, ok := a.Behind(c.b); ok {
+				t.Error("operations were counted")
 			}
 		})
 	}

@@ -60,22 +60,37 @@ func readServerStatus(s *engine.Status, d document) {
 	readTargeting(s, d)
 }
 
+// queryCommands are the commands by which clients read and write. The others come from drivers,
+// monitoring and members of the set. getMore does, too: it reads more of an earlier query or, for a
+// secondary, of the oplog.
+var queryCommands = []string{
+	"abortTransaction", "aggregate", "bulkWrite", "commitTransaction", "count", "delete", "distinct", "find", "findAndModify", "insert", "mapReduce", "update",
+}
+
 // readCommon sets the metrics that all engines share.
 func readCommon(s *engine.Status, d document) {
-	asked, known := 0.0, false
+	executed, known := 0.0, false
 	d.numbers(func(op string, n float64) {
 		s.Set(engine.OperationsTotal, n, op)
-		asked += n
+		executed += n
 		known = true
 	}, "opcounters")
 	if known {
-		s.Set(engine.QueriesTotal, asked)
-		replicated := 0.0
 		d.numbers(func(op string, n float64) {
 			s.Set(replicatedOperations, n, op)
-			replicated += n
+			executed += n
 		}, "opcountersRepl")
-		s.Set(engine.StatementsTotal, asked+replicated)
+		s.Set(engine.StatementsTotal, executed)
+	}
+	queries, known := 0.0, false
+	for _, command := range queryCommands {
+		if n, ok := d.number("metrics", "commands", command, "total"); ok {
+			queries += n
+			known = true
+		}
+	}
+	if known {
+		s.Set(engine.QueriesTotal, queries)
 	}
 	d.numbers(func(op string, n float64) { s.Set(documents, n, op) }, "metrics", "document")
 
@@ -94,7 +109,7 @@ func readCommon(s *engine.Status, d document) {
 // readLatencies sets the time spent in operations, in microseconds in the section of d, and the
 // number of operations.
 func readLatencies(s *engine.Status, d document, section string, seconds, operations *measure.Metric, labels ...string) {
-	for _, kind := range []string{"reads", "writes", "commands", "transactions"} {
+	for _, kind := range []string{reads, writes, "commands", "transactions"} {
 		sum, ok1 := d.number(section, kind, "latency")
 		count, ok2 := d.number(section, kind, "ops")
 		if ok1 && ok2 {

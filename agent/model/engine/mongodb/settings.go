@@ -29,7 +29,8 @@ var startOptions = []string{
 	"net.compression.compressors", "net.maxIncomingConnections", "operationProfiling.mode",
 }
 
-// Settings implements engine.Configured. It leaves out what the server refuses.
+// Settings implements engine.Configured. It leaves out what the server refuses, for whatever reason:
+// a shard's member has no default concerns.
 func (p *prober) Settings(ctx context.Context) (engine.Settings, error) {
 	if p.client == nil {
 		return nil, errors.New("not connected")
@@ -51,7 +52,7 @@ func (p *prober) Settings(ctx context.Context) (engine.Settings, error) {
 		{"getDefaultRWConcern", nil, "", []string{"defaultReadConcern.level", "defaultWriteConcern.w", "defaultWriteConcern.j"}},
 	} {
 		d, err := p.command(ctx, ask.command, ask.options...)
-		if _, refused := refusal(err); err != nil && !refused {
+		if err != nil && !answered(err) {
 			return nil, p.explain(err)
 		}
 		for _, path := range ask.paths {

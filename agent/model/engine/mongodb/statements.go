@@ -29,8 +29,12 @@ var kinds = []struct{ field, name string }{
 // mostNamespaces limits the number of namespaces read from the answer to `top`.
 const mostNamespaces = 5000
 
-// latencies is the section of serverStatus with the latencies of all clients' operations.
-const latencies = "opLatencies"
+// mostHistograms limits the number of collections whose latencies are read; each takes a command.
+const mostHistograms = 200
+
+// latencies is the section of serverStatus with the latencies of all operations. These are two
+// kinds of them.
+const latencies, reads, writes = "opLatencies", "reads", "writes"
 
 // Statements implements engine.StatementReader: the counts of `top` by collection and command, and
 // the latencies of reads and writes. A mongos has no such counts; its shards do.
@@ -45,19 +49,55 @@ func (p *prober) Statements(ctx context.Context, _ *engine.StatementReading) (*e
 	watched, release := p.heartbeats.watch(ctx)
 	defer release()
 	r := &engine.StatementReading{}
-	status, err := p.command(watched, "serverStatus", append(statusSections(false), bson.E{Key: latencies, Value: bson.D{{Key: "histograms", Value: true}}})...)
+	status, err := p.command(watched, "serverStatus", statusSections(false)...)
 	if err != nil {
 		return nil, p.unreadable(err, missingUptime)
 	}
 	var s engine.Status
 	readServerStatus(&s, status)
-	r.UptimeSeconds, r.Latency = s.Uptime.Seconds(), readHistograms(status)
+	r.UptimeSeconds = s.Uptime.Seconds()
 	top, err := p.command(watched, "top")
 	if err != nil {
 		return nil, p.unreadable(err, missingTop)
 	}
 	r.Statements = readTop(top)
-	return r, nil
+	r.Latency, err = p.histograms(watched, r.Statements)
+	return r, err
+}
+
+// histograms returns the latencies of clients' reads and writes, added up over the collections: the
+// server's own sums include other members' reads of the oplog. It returns nil if there are too many
+// collections, or if the user may not read the latencies.
+func (p *prober) histograms(ctx context.Context, statements []engine.Statement) (engine.LatencyBuckets, error) {
+	var names []string
+	for i := range statements {
+		_, name, _ := strings.Cut(statements[i].Text, " ")
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	if names = slices.Compact(names); len(names) > mostHistograms {
+		return nil, nil
+	}
+	var buckets []histogram.Bucket
+	for _, name := range names {
+		database, collection, _ := strings.Cut(name, ".")
+		docs, err := p.documents(p.client.aggregate(ctx, database, collection, bson.A{latencyStats(true)}))
+		_, refused := refusal(err)
+		switch {
+		case lacksRight(err):
+			return nil, nil
+		case err != nil && !refused: // if refused: a view, or dropped
+			return nil, p.explain(p.budget.Check(err))
+		}
+		for _, d := range docs {
+			more, ok := readHistograms(d)
+			if !ok {
+				return nil, nil
+			}
+			buckets = append(buckets, more...)
+		}
+	}
+	return append(engine.LatencyBuckets{}, histogram.New(buckets...).Buckets()...), nil
 }
 
 // unreadable returns why a command has no answer.
@@ -84,23 +124,19 @@ var lowerBounds = func() []float64 {
 	return bounds
 }()
 
-// readHistograms returns the latencies of clients' reads and writes. Other commands come from
-// drivers and monitoring, and a transaction consists of reads and writes. It returns nil if the
-// server reports no histograms. The server gives only the lower bound of a bucket, and leaves out
-// empty buckets.
-func readHistograms(d document) engine.LatencyBuckets {
-	var buckets []histogram.Bucket
-	known := false
-	for _, kind := range []string{"reads", "writes"} {
-		if _, has := d.value(latencies, kind, "histogram").ArrayOK(); !has {
-			continue
+// readHistograms reads the latencies of a collection's reads and writes. Transactions consist of
+// these, and other commands do not belong to a collection. It returns false for an answer that is
+// not understood. The server gives only the lower bound of a bucket, and leaves out empty buckets.
+func readHistograms(d document) (buckets []histogram.Bucket, ok bool) {
+	for _, kind := range []string{reads, writes} {
+		if _, has := d.value("latencyStats", kind, "histogram").ArrayOK(); !has {
+			return nil, false
 		}
-		known = true
-		for _, b := range d.list(latencies, kind, "histogram") {
+		for _, b := range d.list("latencyStats", kind, "histogram") {
 			low, ok1 := b.number("micros")
 			n, ok2 := b.number("count")
 			if !ok1 || !ok2 || low < 0 || n < 0 || n > math.MaxInt64 {
-				return nil
+				return nil, false
 			}
 			high := math.Inf(1)
 			if i := slices.IndexFunc(lowerBounds, func(bound float64) bool { return bound > low }); i >= 0 {
@@ -109,10 +145,7 @@ func readHistograms(d document) engine.LatencyBuckets {
 			buckets = append(buckets, histogram.Bucket{Low: low / micro, High: high, N: uint64(n)})
 		}
 	}
-	if !known {
-		return nil
-	}
-	return append(engine.LatencyBuckets{}, histogram.New(buckets...).Buckets()...)
+	return buckets, true
 }
 
 // readTop returns the counts of each collection except the server's own.

@@ -28,7 +28,7 @@ type autocommitCounters struct {
 // log.
 const mostAhead = 16
 
-// autocommitNames are the status variables to read in addition to those of metrics.
+// autocommitNames are the status variables to read besides the metrics'.
 var autocommitNames = []string{"Binlog_cache_use", "wsrep_local_state"}
 
 var writeStatements = strings.Fields("Com_insert Com_insert_select Com_update Com_update_multi Com_delete Com_delete_multi Com_replace Com_replace_select")

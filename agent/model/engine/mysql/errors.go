@@ -125,7 +125,7 @@ func timedOut(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &n) && n.Timeout()
 }
 
-// cause returns the error below the one of package net, whose text contains changing ports.
+// cause returns the error within an error of package net, whose text contains changing ports.
 func cause(err error) error {
 	if op, ok := errors.AsType[*net.OpError](err); ok {
 		return op.Err

@@ -43,7 +43,13 @@ var renamed = strings.NewReplacer("slave", "replica", "master", "source", "tx_is
 // errNotConnected is returned if the connection was lost since the last probe.
 var errNotConnected = errors.New("not connected")
 
-// Settings implements engine.Configured with one statement.
+// SettingsDetail is a Detail with settings that need a statement of their own.
+type SettingsDetail interface {
+	// ReadSettings adds to out. After an error, what was read before remains.
+	ReadSettings(ctx context.Context, q Querier, server *Server, out engine.Settings) error
+}
+
+// Settings implements engine.Configured with one statement, and those of the details.
 func (p *prober) Settings(ctx context.Context) (engine.Settings, error) {
 	if p.conn == nil || p.conn.server == nil {
 		return nil, errNotConnected
@@ -56,7 +62,18 @@ func (p *prober) Settings(ctx context.Context) (engine.Settings, error) {
 		}
 		return nil, explain(&p.target, at, err)
 	}
-	return DecodeSettings(p.conn.server, variables, p.details), nil
+	out := DecodeSettings(p.conn.server, variables, p.details)
+	for _, d := range p.details {
+		more, ok := d.(SettingsDetail)
+		if !ok {
+			continue
+		}
+		if err := more.ReadSettings(ctx, p.conn, p.conn.server, out); err != nil && !answered(err) {
+			p.drop()
+			break
+		}
+	}
+	return out, nil
 }
 
 // Statements implements engine.StatementReader.

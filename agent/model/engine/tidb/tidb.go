@@ -79,6 +79,7 @@ func (d *Detail) Read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, ou
 	if tick.Server.Flavour != "tidb" {
 		return nil
 	}
+	out.NoData = true
 	now := time.Now()
 	if err := d.members.read(ctx, q, now, out); err != nil {
 		return err

@@ -25,8 +25,6 @@ type wrapper struct {
 	remote bool
 	// place is where the command runs.
 	place tool.Place
-	// script: the command is a script's path and its arguments.
-	script bool
 	// joined: a shell reads the words of the command joined by blanks.
 	joined bool
 }
@@ -72,10 +70,10 @@ var wrappers = map[string]wrapper{
 	"ssh":         {short: "BbcDEeFIiJLlmOoPpQRSWw", positional: 1, joined: true, remote: true, place: tool.PlaceElsewhere},
 	"docker":      {sub: []string{"exec", "run"}, short: "euwvpmcahl", long: containerOptions, positional: 1, remote: true, place: tool.PlaceContainer},
 	"podman":      {sub: []string{"exec", "run"}, short: "euwvpmcahl", long: containerOptions, positional: 1, remote: true, place: tool.PlaceContainer},
-	"python":      {short: "WX", script: true},
-	"python2":     {short: "WX", script: true},
-	"python2.7":   {short: "WX", script: true},
-	"python3":     {short: "WX", script: true},
+	"python":      {short: "WX"},
+	"python2":     {short: "WX"},
+	"python2.7":   {short: "WX"},
+	"python3":     {short: "WX"},
 }
 
 // elsewhere are programs that run commands on other machines.

@@ -8,8 +8,14 @@ package goycsb
 
 import (
 	"bytes"
+	"cmp"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/model/tool/dsn"
+	"github.com/benchwatch/benchwatch/agent/model/tool/properties"
 )
 
 // Name of the tool.
@@ -53,4 +59,138 @@ func sniff(head []byte) int {
 		}
 	}
 	return 0
+}
+
+// options are the parsed command line of go-ycsb.
+type options struct {
+	properties.Set
+	words []string // the verb and the database
+}
+
+// describe reads `go-ycsb run mysql -P workloads/workloada --threads 10`. go-ycsb always prints
+// intervals, so there is nothing to insert.
+func describe(inv tool.Invocation) tool.Description {
+	o := read(inv)
+	d := tool.Description{
+		Command:        o.word(0),
+		Workload:       o.Workload(),
+		Threads:        o.Threads(),
+		Rate:           o.Rate(),
+		ReportInterval: 10 * time.Second,
+		Labels:         o.Labels(o.word(1)),
+	}
+	if warmup := o.Values["warmuptime"]; warmup != "" {
+		d.Labels["warmup_seconds"] = warmup
+	}
+	d.Target, d.Database = o.address()
+	switch o.word(1) {
+	case "mysql", "mariadb", "tidb":
+		d.Engine, d.User = "mysql", cmp.Or(o.Values["mysql.user"], "root")
+	default:
+		d.Engine, d.User = dsn.Login(o.Values["mongodb.url"])
+	}
+	interval, set := o.Values["measurement.interval"]
+	if n, err := strconv.Atoi(interval); err == nil && n > 0 {
+		d.ReportInterval = time.Duration(n) * time.Second
+	}
+	switch t := o.Values["measurementtype"]; {
+	case d.Command != "run" && d.Command != "load":
+		d.ReportInterval = 0
+	case t == "raw" || t == "csv":
+		d.ReportInterval = 0
+		d.Notes = append(d.Notes, "measurementtype="+t+": go-ycsb prints nothing before its end, so nothing is live")
+	case !set:
+		d.Notes = append(d.Notes, "go-ycsb reports every 10 seconds; --interval 1 shows more")
+	}
+	if o.Values["measurement.output_file"] != "" {
+		d.Notes = append(d.Notes, "measurement.output_file: go-ycsb writes its summary to a file and prints none")
+	}
+	return d
+}
+
+// values are the options that take a value, by their long names.
+var values = map[string]string{
+	"-P": "property_file", "--property_file": "property_file",
+	"-p": "prop", "--prop": "prop",
+	"--table": "table", "--threads": "threadcount", "--target": "target", "--interval": "measurement.interval",
+}
+
+func read(inv tool.Invocation) options {
+	var o options
+	var own, flags [][2]string
+	for i := 0; i < len(inv.Args); i++ {
+		a := inv.Args[i]
+		if len(a) < 2 || a[0] != '-' {
+			o.words = append(o.words, a)
+			continue
+		}
+		flag, value, joined := strings.Cut(a, "=")
+		if !strings.HasPrefix(a, "--") {
+			flag, value, joined = a[:2], strings.TrimPrefix(a[2:], "="), len(a) > 2 // -P file, -Pfile, -P=file
+		}
+		option, ok := values[flag]
+		if !ok {
+			continue
+		}
+		if !joined {
+			if i++; i == len(inv.Args) {
+				break
+			}
+			value = inv.Args[i]
+		}
+		switch option {
+		case "property_file":
+			o.Files = append(o.Files, strings.Split(value, ",")...)
+		case "prop":
+			if key, v, ok := strings.Cut(value, "="); ok {
+				own = append(own, [2]string{key, v})
+			}
+		case "table":
+		default:
+			flags = append(flags, [2]string{option, value})
+		}
+	}
+	o.ReadFiles(&inv)
+	for _, kv := range append(own, flags...) { // flags win
+		o.Values[kv[0]] = kv[1]
+	}
+	return o
+}
+
+func (o *options) word(i int) string {
+	if i < len(o.words) {
+		return o.words[i]
+	}
+	return ""
+}
+
+// address returns the address of the database. Each binding has its own properties; those of MySQL
+// and PostgreSQL have defaults.
+func (o *options) address() (target, database string) {
+	hostPort := func(prefix, host, port string) string {
+		if h := o.Values[prefix+".host"]; h != "" {
+			host = h
+		}
+		if p := o.Values[prefix+".port"]; p != "" {
+			port = p
+		}
+		return host + ":" + port
+	}
+	switch o.word(1) {
+	case "mysql", "mariadb", "tidb":
+		return hostPort("mysql", "127.0.0.1", "3306"), o.Values["mysql.db"]
+	case "pg", "postgresql", "cockroach", "cdb":
+		return hostPort("pg", "127.0.0.1", "5432"), o.Values["pg.db"]
+	}
+	for _, key := range []string{"mongodb.url", "redis.addr", "tikv.pd", "cassandra.cluster", "etcd.endpoints", "aerospike.host",
+		"es.hosts.list", "minio.endpoint", "pegasus.metaservers", "dynamodb.endpoint", "spanner.db", "sqlite.db"} {
+		v := o.Values[key]
+		if a := dsn.Parse(v); a.Hosts != "" {
+			return a.Hosts, a.Database
+		}
+		if v != "" && !strings.ContainsAny(v, "@") {
+			return v, ""
+		}
+	}
+	return "", ""
 }

@@ -20,7 +20,6 @@ type Parser struct {
 // block is the result for one concurrency. seconds is the average time of an iteration, in which
 // all clients together send clients × queries queries.
 type block struct {
-	open     bool // "Benchmark" was seen
 	workload string
 	seconds  series.Optional[float64]
 	clients  series.Optional[uint64]
@@ -45,7 +44,7 @@ func (p *Parser) Parse(line tool.Line, emit func(*tool.Report)) tool.Verdict {
 	case line.Stream == tool.Stderr:
 		return tool.Ignored
 	case string(text) == "Benchmark":
-		p.block = block{open: true}
+		p.block = block{}
 		return tool.Reported
 	case text[0] == '\t':
 		return p.value(text, emit)
@@ -119,8 +118,8 @@ func (p *Parser) row(text []byte, emit func(*tool.Report)) tool.Verdict {
 		return tool.Malformed
 	}
 	p.block = block{
-		open: true, workload: string(load),
-		seconds: series.Some(seconds[0]), clients: series.Some(clients), queries: series.Some(queries),
+		workload: string(load),
+		seconds:  series.Some(seconds[0]), clients: series.Some(clients), queries: series.Some(queries),
 	}
 	p.end(emit)
 	p.csv = true

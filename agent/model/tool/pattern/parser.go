@@ -12,7 +12,6 @@ import (
 // parser applies a program to the lines of both streams, each independently of the other.
 type parser struct {
 	program program
-	tool    string
 	streams [2]stream
 	report  tool.Report
 }

@@ -74,7 +74,7 @@ func New(c Config) (*tool.Tool, error) {
 		Name:      c.Name,
 		MatchArgs: func(base string, args []string) bool { return command.re.MatchString(commandLine(base, args)) },
 		Describe:  func(inv tool.Invocation) tool.Description { return describe(command, inv) },
-		NewParser: func(tool.Description) tool.Parser { return &parser{program: p, tool: c.Name} },
+		NewParser: func(tool.Description) tool.Parser { return &parser{program: p} },
 		Sniff:     p.sniff,
 	}, nil
 }

@@ -5,9 +5,16 @@ package pgbench
 
 import (
 	"bytes"
+	"net"
+	"path"
 	"regexp"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/model/tool/dsn"
+	"github.com/benchwatch/benchwatch/agent/model/tool/option"
 )
 
 // Name is the tool's name in reports.
@@ -76,4 +83,263 @@ func sniff(head []byte) int {
 		}
 	}
 	return score
+}
+
+// initialization is what other tools call the verb of --initialize.
+const initialization = "prepare"
+
+// valued are the options that take a value, short ones by their long name. The short -d takes one
+// since version 15; earlier it was a flag before the name of the database or before another option.
+var valued = map[string]string{
+	"b": "builtin", "c": "client", "d": "dbname", "D": "define", "f": "file", "F": "fillfactor", "h": "host", "I": "init-steps",
+	"j": "jobs", "L": "latency-limit", "M": "protocol", "p": "port", "P": "progress", "R": "rate", "s": "scale", "T": "time",
+	"t": "transactions", "U": "username",
+	"tablespace": "", "index-tablespace": "", "sampling-rate": "", "aggregate-interval": "", "log-prefix": "", "random-seed": "",
+	"show-script": "", "partitions": "", "partition-method": "", "max-tries": "",
+}
+
+// flags are the relevant options without a value.
+var flags = map[string]string{"i": "initialize", "S": "select-only", "N": "skip-some-updates", "C": "connect", "l": "log"}
+
+// long are the long options. getopt accepts their unique prefixes.
+var long = func() []string {
+	names := []string{
+		"debug", "exit-on-abort", "failures-detailed", "foreign-keys", "no-vacuum", "progress-timestamp", "quiet", "report-per-command",
+		"unlogged-tables", "vacuum-all", "verbose-errors", "continue-on-error", "help", "version",
+	}
+	for short, name := range valued {
+		if name == "" {
+			name = short
+		}
+		names = append(names, name)
+	}
+	for _, name := range flags {
+		names = append(names, name)
+	}
+	return names
+}()
+
+// labels map options to labels.
+var labels = map[string]string{
+	"jobs": "jobs", "scale": "scale", "protocol": "protocol", "rate": "rate", "transactions": "transactions", "latency-limit": "latency_limit",
+	"max-tries": "max_tries", "connect": "connect", "fillfactor": "fillfactor", "partitions": "partitions", "partition-method": "partition_method",
+}
+
+// describe reads a command line.
+func describe(in tool.Invocation) tool.Description {
+	o, scripts := read(in.Args)
+	d := tool.Description{Command: "run", Labels: o.Labels(labels)}
+	address(&d, o, in.Getenv)
+	if o.Has("initialize", "init-steps") {
+		d.Command = initialization
+		return d
+	}
+	d.Workload = strings.Join(scripts, "+")
+	d.Threads = o.Number("client", 1)
+	d.Duration = time.Duration(o.Number("time", 0)) * time.Second
+	if rate, err := strconv.ParseFloat(o.Values["rate"], 64); err == nil && rate >= 1 && rate < 1e9 {
+		d.Rate = int(rate)
+	}
+	d.ReportInterval = time.Duration(o.Number("progress", 0)) * time.Second
+	if o.Has("log") {
+		logs(&d, o)
+	}
+	if !o.Has("progress", "help", "version", "show-script") && o.Values["builtin"] != "list" {
+		d.Insert = []tool.Insertion{{At: 0, Args: []string{"-P", "1"}}}
+	}
+	return d
+}
+
+// logs adds the files of --log, one for each thread of pgbench: prefix.PID, prefix.PID.1 …
+func logs(d *tool.Description, o *option.Set) {
+	if o.Has("aggregate-interval") {
+		d.Notes = append(d.Notes, "--aggregate-interval: the log has no latencies of single transactions, so the run has no histogram")
+		return
+	}
+	prefix := "pgbench_log"
+	if o.Has("log-prefix") {
+		prefix = pattern.Replace(o.Values["log-prefix"])
+	}
+	first := prefix + "." + tool.PID
+	d.LatencyLogs = []string{first, first + ".[0-9]*"}
+}
+
+// pattern escapes a path so that it matches only itself.
+var pattern = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)
+
+// read splits args like getopt and returns the scripts that pgbench executes.
+func read(args []string) (o *option.Set, scripts []string) {
+	o = option.New()
+	set := func(name, value string) {
+		switch name {
+		case "builtin":
+			scripts = append(scripts, builtin(value))
+		case "file":
+			file, _, _ := strings.Cut(value, "@")
+			scripts = append(scripts, path.Base(file))
+		case "select-only":
+			scripts = append(scripts, "select-only")
+		case "skip-some-updates":
+			scripts = append(scripts, "simple-update")
+		}
+		o.Values[name] = value
+	}
+	for i := 0; i < len(args); i++ {
+		a := args[i]
+		switch {
+		case a == "--":
+			o.Words = append(o.Words, args[i+1:]...)
+			i = len(args)
+		case strings.HasPrefix(a, "--"):
+			name, value, assigned := strings.Cut(a[2:], "=")
+			name = complete(name)
+			if !assigned && takesValue(name) && i+1 < len(args) {
+				i++
+				value = args[i]
+			} else if !assigned {
+				value = "on"
+			}
+			set(name, value)
+		case len(a) > 1 && a[0] == '-':
+			for j := 1; j < len(a); j++ {
+				name := valued[a[j:j+1]]
+				if name == "" {
+					if name = flags[a[j:j+1]]; name != "" {
+						set(name, "on")
+					}
+					continue
+				}
+				value := a[j+1:]
+				if value == "" && i+1 < len(args) && (name != "dbname" || !strings.HasPrefix(args[i+1], "-")) {
+					i++
+					value = args[i]
+				}
+				set(name, value)
+				break
+			}
+		default:
+			o.Words = append(o.Words, a)
+		}
+	}
+	if len(scripts) == 0 {
+		scripts = []string{"tpcb-like"}
+	}
+	return o, scripts
+}
+
+func takesValue(name string) bool {
+	if short, ok := valued[name]; ok && short == "" {
+		return true
+	}
+	for _, v := range valued {
+		if v == name {
+			return true
+		}
+	}
+	return false
+}
+
+// complete returns the long option whose unique prefix is name.
+func complete(name string) string {
+	found := ""
+	for _, v := range long {
+		if v == name {
+			return name
+		}
+		if strings.HasPrefix(v, name) {
+			if found != "" {
+				return name
+			}
+			found = v
+		}
+	}
+	if found == "" {
+		return name
+	}
+	return found
+}
+
+// builtin returns the name of a built-in script. name is a prefix of it, perhaps followed by @ and
+// a weight.
+func builtin(name string) string {
+	name, _, _ = strings.Cut(name, "@")
+	for _, known := range []string{"tpcb-like", "simple-update", "select-only"} {
+		if name != "" && strings.HasPrefix(known, name) {
+			return known
+		}
+	}
+	return name
+}
+
+// address sets target, database and user from the same sources as libpq: connection string,
+// options, environment.
+func address(d *tool.Description, o *option.Set, getenv func(string) string) {
+	given := map[string]string{}
+	take := func(key string, values ...string) {
+		for _, v := range values {
+			if v != "" && given[key] == "" {
+				given[key] = v
+			}
+		}
+	}
+	name := o.Values["dbname"]
+	if name == "" || len(o.Words) > 0 {
+		name = o.Word(0)
+	}
+	switch {
+	case strings.HasPrefix(name, "postgres://"), strings.HasPrefix(name, "postgresql://"):
+		a := dsn.Parse(name)
+		_, user := dsn.Login(name)
+		d.Target = a.Hosts
+		take("dbname", a.Database)
+		take("user", user)
+	case strings.Contains(name, "="):
+		for key, v := range dsn.Keywords(name) {
+			take(key, v)
+		}
+	default:
+		take("dbname", name)
+	}
+	env := func(name string) string {
+		if getenv == nil {
+			return ""
+		}
+		return getenv(name)
+	}
+	take("host", given["hostaddr"], o.Values["host"], env("PGHOST"), env("PGHOSTADDR"), "localhost")
+	take("port", o.Values["port"], env("PGPORT"), "5432")
+	take("user", o.Values["username"], env("PGUSER"))
+	take("dbname", env("PGDATABASE"), given["user"])
+	d.Database, d.User = given["dbname"], given["user"]
+	switch host := given["host"]; {
+	case d.Target != "":
+		d.Target = withPorts(d.Target, given["port"])
+	case strings.HasPrefix(host, "/"):
+		d.Target = path.Join(host, ".s.PGSQL."+given["port"])
+	case strings.Contains(given["port"], ","):
+		d.Target = pairs(host, given["port"])
+	default:
+		d.Target = option.Targets(host, given["port"], false)
+	}
+}
+
+// withPorts adds the port to the hosts in a URL that have none.
+func withPorts(hosts, port string) string {
+	all := strings.Split(hosts, ",")
+	for i, host := range all {
+		if _, _, err := net.SplitHostPort(host); err != nil {
+			all[i] = net.JoinHostPort(strings.Trim(host, "[]"), port)
+		}
+	}
+	return strings.Join(all[:min(len(all), option.MaxTargets)], ",")
+}
+
+// pairs joins a list of hosts with the list of their ports.
+func pairs(hosts, ports string) string {
+	h, p := strings.Split(hosts, ","), strings.Split(ports, ",")
+	var all []string
+	for i := range min(len(h), len(p), option.MaxTargets) {
+		all = append(all, net.JoinHostPort(strings.TrimSpace(h[i]), strings.TrimSpace(p[i])))
+	}
+	return strings.Join(all, ",")
 }

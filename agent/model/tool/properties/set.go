@@ -67,7 +67,10 @@ func (s *Set) Workload() string {
 	return class[strings.LastIndexByte(class, '.')+1:]
 }
 
-// Labels returns the facts that describe a run.
+// operations have a share of a workload each.
+var operations = []string{"read", "update", "insert", "scan", "readmodifywrite"}
+
+// Labels returns the facts that describe a run. Of the operations it has those with a share.
 func (s *Set) Labels(binding string) map[string]string {
 	labels := map[string]string{}
 	for label, value := range map[string]string{
@@ -76,9 +79,17 @@ func (s *Set) Labels(binding string) map[string]string {
 		"operationcount":       s.Values["operationcount"],
 		"insertcount":          s.Values["insertcount"],
 		"request_distribution": s.Values["requestdistribution"],
+		"field_count":          s.Values["fieldcount"],
+		"field_length":         s.Values["fieldlength"],
 	} {
 		if value != "" {
 			labels[label] = value
+		}
+	}
+	for _, name := range operations {
+		value := s.Values[name+"proportion"]
+		if share, err := strconv.ParseFloat(value, 64); err == nil && share > 0 {
+			labels[name+"_proportion"] = value
 		}
 	}
 	if n := s.Rate(); n > 0 {

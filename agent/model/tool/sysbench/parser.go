@@ -31,7 +31,6 @@ type Parser struct {
 
 // run is the state of the current run.
 type run struct {
-	banner   bool // its first line was seen
 	listed   bool // its options were printed: it is a `run`, not prepare or cleanup
 	started  bool // its start was reported
 	version  string
@@ -149,7 +148,6 @@ func (p *Parser) banner(text []byte, emit func(*tool.Report)) (tool.Verdict, boo
 	}
 	version := string(bytes.ToValidUTF8(rest[:n], []byte("?")))
 	p.open(emit)
-	p.run.banner = true
 	p.run.version = version
 	p.run.before05 = scan.HasPrefix(rest, "0.4")
 	return tool.Reported, true
@@ -321,6 +319,9 @@ func (p *Parser) deliver(f form, seconds int, emit func(*tool.Report)) {
 	r.IntervalSeconds = p.length(f, seconds)
 	if f.commits {
 		p.trueTransactions(r, f.parts)
+	}
+	if reads, writes := r.Rate(tool.Read), r.Rate(tool.Write); f.legacy && reads.Known && writes.Known {
+		r.AddRate(tool.Query, hundredths(reads.Value+writes.Value)) // 0.x does not print the others
 	}
 	p.run.clock = series.Some(seconds)
 	p.run.gap, p.run.reset = false, false

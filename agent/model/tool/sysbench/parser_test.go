@@ -29,7 +29,7 @@ const (
 		`"errors_per_second":0,"reconnects_per_second":0}`
 	line05 = "[   1s] threads: 4, tps: 10.50, reads: 147.00, writes: 42.00, response time: 1.04ms (95%), errors: 0.00, reconnects:  0.00"
 	json05 = `{"kind":"interval","run":1,"elapsed_seconds":1,"interval_seconds":1,"threads":4,"phase":"measure",` +
-		`"rates":{"transaction":10.5,"read":147,"write":42},"latency_seconds":{"transaction":{"p95":0.00104}},` +
+		`"rates":{"transaction":10.5,"read":147,"write":42,"query":189},"latency_seconds":{"transaction":{"p95":0.00104}},` +
 		`"errors_per_second":0,"reconnects_per_second":0}`
 )
 
@@ -304,9 +304,9 @@ func TestReports(t *testing.T) {
 				at(line05, 5)),
 			[]string{`{"kind":"start","run":1,"tool":"sysbench"}`,
 				`{"kind":"interval","run":1,"elapsed_seconds":1,"threads":4,"phase":"measure","rates":{"transaction":10.5}}`,
-				`{"kind":"interval","run":1,"elapsed_seconds":2,"interval_seconds":1,"threads":4,"phase":"measure","rates":{"transaction":10.5,"read":147,"write":42}}`,
-				`{"kind":"interval","run":1,"elapsed_seconds":3,"interval_seconds":1,"threads":4,"phase":"measure","rates":{"transaction":10.5,"read":147,"write":42},"latency_seconds":{"transaction":{"p95":0.00104,"p99":0.002}}}`,
-				`{"kind":"interval","run":1,"elapsed_seconds":4,"interval_seconds":1,"threads":4,"phase":"measure","rates":{"transaction":10.5,"read":147,"write":42},"latency_seconds":{"transaction":{"p95":0.00104}}}`,
+				`{"kind":"interval","run":1,"elapsed_seconds":2,"interval_seconds":1,"threads":4,"phase":"measure","rates":{"transaction":10.5,"read":147,"write":42,"query":189}}`,
+				`{"kind":"interval","run":1,"elapsed_seconds":3,"interval_seconds":1,"threads":4,"phase":"measure","rates":{"transaction":10.5,"read":147,"write":42,"query":189},"latency_seconds":{"transaction":{"p95":0.00104,"p99":0.002}}}`,
+				`{"kind":"interval","run":1,"elapsed_seconds":4,"interval_seconds":1,"threads":4,"phase":"measure","rates":{"transaction":10.5,"read":147,"write":42,"query":189},"latency_seconds":{"transaction":{"p95":0.00104}}}`,
 				after(json05, 5)}, 0,
 		},
 		{

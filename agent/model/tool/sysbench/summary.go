@@ -273,6 +273,7 @@ func (p *Parser) endSummary(emit func(*tool.Report)) {
 	r.Checkpoint = p.run.checkpoint
 	r.ElapsedSeconds = m.elapsed
 	p.span(r, m.legacy)
+	m.queryRate(r)
 	if !m.transaction.count.Known {
 		m.transaction.count = m.events
 	}
@@ -323,6 +324,17 @@ func (p *Parser) span(r *tool.Report, legacy bool) {
 	}
 	p.run.covered = total
 	p.run.parted = true
+}
+
+// queryRate sets the rate of all statements, BEGIN and COMMIT included, which 0.x does not print.
+func (m *summary) queryRate(r *tool.Report) {
+	seconds := r.ElapsedSeconds.Value
+	if r.IntervalSeconds.Known {
+		seconds = r.IntervalSeconds.Value
+	}
+	if m.query.count.Known && !m.query.rate.Known && seconds > 0 {
+		m.query.rate = series.Some(float64(m.query.count.Value) / seconds)
+	}
 }
 
 // amount is a count with its rate, if printed.

@@ -204,8 +204,8 @@ func TestTransactionsOf05(t *testing.T) {
 	line := func(seconds int, tps, reads, writes, latency string) string {
 		return sprintf("[%4ds] threads: 1, tps: %s, reads: %s, writes: %s, response time: %sms (95%%), errors: 0.00, reconnects:  0.00", seconds, tps, reads, writes, latency)
 	}
-	report := func(seconds int, length, transactions, reads, writes, latency string) string {
-		s := sprintf(`{"kind":"interval","run":1,"elapsed_seconds":%d,%s"threads":1,"phase":"measure","rates":{"transaction":%s,"read":%s,"write":%s},`, seconds, length, transactions, reads, writes)
+	report := func(seconds int, length, transactions, reads, writes, queries, latency string) string {
+		s := sprintf(`{"kind":"interval","run":1,"elapsed_seconds":%d,%s"threads":1,"phase":"measure","rates":{"transaction":%s,"read":%s,"write":%s,"query":%s},`, seconds, length, transactions, reads, writes, queries)
 		if latency != "" {
 			s += `"latency_seconds":{"transaction":{"p95":` + latency + `}},`
 		}
@@ -229,7 +229,7 @@ General statistics:
 		{
 			"no COMMIT at all",
 			lines(banner05, line(1, "0.00", "10.10", "25.20", "2.00"), line(2, "0.00", "10.00", "0.00", "0.00")) + sprintf(nothing, "70"),
-			[]string{start, report(1, "", "35.3", "10.1", "25.2", "0.002"), report(2, second, "10", "10", "0", ""), sprintf(summary, "35.1", "70")},
+			[]string{start, report(1, "", "35.3", "10.1", "25.2", "35.3", "0.002"), report(2, second, "10", "10", "0", "10", ""), sprintf(summary, "35.1", "70")},
 		},
 		{
 			"no COMMIT, nothing but a summary",
@@ -239,7 +239,7 @@ General statistics:
 		{
 			"no event of a transactional workload has ended yet",
 			lines(banner05, line(1, "0.00", "10.00", "5.00", "0.00"), line(2, "1.00", "10.00", "5.00", "900.00"), line(3, "0.00", "10.00", "5.00", "0.00"), line(4, "0.00", "10.00", "5.00", "1.00")),
-			[]string{start, report(1, "", "0", "10", "5", ""), report(2, second, "1", "10", "5", "0.9"), report(3, second, "0", "10", "5", ""), report(4, second, "0", "10", "5", "0.001")},
+			[]string{start, report(1, "", "0", "10", "5", "15", ""), report(2, second, "1", "10", "5", "15", "0.9"), report(3, second, "0", "10", "5", "15", ""), report(4, second, "0", "10", "5", "15", "0.001")},
 		},
 		{
 			"a summary before the first event ended",
@@ -249,20 +249,20 @@ General statistics:
 		{
 			"behind a checkpoint the latency proves nothing",
 			lines(banner05, "[   1s] Checkpoint report:", line(1, "0.00", "10.00", "5.00", "9.00"), line(2, "0.00", "10.00", "5.00", "9.00")),
-			[]string{start, report(1, "", "0", "10", "5", "0.009"), report(2, second, "15", "10", "5", "0.009")},
+			[]string{start, report(1, "", "0", "10", "5", "15", "0.009"), report(2, second, "15", "10", "5", "15", "0.009")},
 		},
 		{
 			"0.4 counts transactions itself",
 			lines(banner04, "[   1s] threads: 1, tps: 0.00, reads/s: 10.00, writes/s: 5.00 response time: 1.00ms (95%)", "[   2s] threads: 1, tps: 0.00, reads/s: 10.00, writes/s: 5.00 response time: 1.00ms (95%)") + sprintf(nothing, "1"),
 			[]string{replace(start, `"0.5"`, `"0.4.12"`),
-				replace(report(1, "", "0", "10", "5", "0.001"), `,"errors_per_second":0,"reconnects_per_second":0`, ""),
-				replace(report(2, second, "0", "10", "5", "0.001"), `,"errors_per_second":0,"reconnects_per_second":0`, ""),
+				replace(report(1, "", "0", "10", "5", "15", "0.001"), `,"errors_per_second":0,"reconnects_per_second":0`, ""),
+				replace(report(2, second, "0", "10", "5", "15", "0.001"), `,"errors_per_second":0,"reconnects_per_second":0`, ""),
 				sprintf(summary, "0", "0")},
 		},
 		{
 			"early 2011: the line has no latency",
 			lines(banner05, "[   1s] threads: 1, tps: 0.00, reads/s: 10.00, writes/s: 5.00"),
-			[]string{start, `{"kind":"interval","run":1,"elapsed_seconds":1,"threads":1,"phase":"measure","rates":{"transaction":15,"read":10,"write":5}}`},
+			[]string{start, `{"kind":"interval","run":1,"elapsed_seconds":1,"threads":1,"phase":"measure","rates":{"transaction":15,"read":10,"write":5,"query":15}}`},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) { check(t, c.input, c.want, 0) })

@@ -36,7 +36,7 @@ func (p *Parser) trueTransactions(r *tool.Report, parts int) {
 	p.run.noCommit = true
 	for i := range r.Rates {
 		if r.Rates[i].Operation == tool.Transaction {
-			r.Rates[i].PerSecond = math.Round(statements*100) / 100
+			r.Rates[i].PerSecond = hundredths(statements)
 		}
 	}
 }
@@ -55,3 +55,6 @@ func (p *Parser) trueTotals(m *summary) {
 	p.run.noCommit = true
 	m.transaction = m.statements
 }
+
+// hundredths rounds a sum of rates to the decimals with which sysbench prints them.
+func hundredths(perSecond float64) float64 { return math.Round(perSecond*100) / 100 }

@@ -19,6 +19,7 @@ import (
 func files(name string) ([]byte, error) {
 	text, ok := map[string]string{
 		"workloads/workloada": "recordcount=1000\noperationcount=1000\nworkload=site.ycsb.workloads.CoreWorkload\nrequestdistribution=zipfian\n",
+		"workload_s6":         "recordcount=1000000\noperationcount=1000000\nreadproportion=0.6\ninsertproportion=0.4\nupdateproportion=0\nscanproportion=0\n",
 		"db.properties":       "db.url=jdbc:mysql://10.0.0.7:3306/ycsb\ndb.user=u\ndb.passwd=geheim\nthreadcount=8\ntarget=500\n",
 		"live.properties":     "status=true\nstatus.interval=5\n",
 	}[name]
@@ -40,6 +41,15 @@ func TestDescribe(t *testing.T) {
 			tool.Description{
 				Command: "load", Workload: "workloada", Threads: 10, Rate: 200, Target: "127.0.0.1:27359", Database: "ycsb",
 				Labels: map[string]string{"binding": "mongodb", "recordcount": "1000", "operationcount": "1000", "request_distribution": "zipfian", "target_rate": "200"},
+				Insert: []tool.Insertion{{At: 2, Args: oneSecond}},
+			}},
+		{"the shares of a workload", "run mongodb -threads 1 -P workload_s6 -p fieldcount=1 -p fieldlength=1024",
+			tool.Description{
+				Command: "run", Workload: "workload_s6", Threads: 1,
+				Labels: map[string]string{
+					"binding": "mongodb", "recordcount": "1000000", "operationcount": "1000000", "field_count": "1", "field_length": "1024",
+					"read_proportion": "0.6", "insert_proportion": "0.4",
+				},
 				Insert: []tool.Insertion{{At: 2, Args: oneSecond}},
 			}},
 		{"python", "/opt/ycsb/bin/ycsb run basic -P workloads/workloada -s",

@@ -4,6 +4,7 @@
 import type { Agent, Compare, Document, History as HistoryHead, Measures, Run, Runs, Trend } from './types';
 
 export type * from './types';
+export { ids } from './types';
 
 /** The measure, what it is about (an operation, a target), and which statistic. */
 export type Name = [measure: string, of: string, stat: string];

@@ -10,6 +10,7 @@ export interface Phase {
 /** A marker and its number on the charts. */
 export interface Flag {
   number: number;
+  text: string;
   from: number;
   to: number | null;
   alert: boolean;
@@ -30,6 +31,7 @@ export const shown = (a: TimeAxis): [number, number] => a.view ?? a.full;
 export function flagsOf(markers: Marker[], zero: number): Flag[] {
   return markers.map((m, i) => ({
     number: i + 1,
+    text: m.text.split('\n', 1)[0]!,
     from: (m.start - zero) / 1000,
     to: m.kind === 'alert' ? (m.end === undefined ? Infinity : (m.end - zero) / 1000) : null,
     alert: m.kind === 'alert',

@@ -9,7 +9,9 @@ type Go = (second: number) => void;
 
 /** Sections of a document as the agent sends them. Charts over time, which it leaves to the page, are left out. */
 export const sections = (all: Section[], go?: Go): HTMLElement[] =>
-  all.map((s) => el('section', { class: 'panel', 'data-section': s.id }, el('h2', {}, s.title), ...s.blocks.flatMap((b) => block(b, s.title, go))));
+  all.map((s) => el('section', { class: 'panel', 'data-section': s.id }, el('h2', {}, s.title), ...sectionBlocks(s, go)));
+
+export const sectionBlocks = (s: Section, go?: Go): HTMLElement[] => s.blocks.flatMap((b) => block(b, s.title, go));
 
 function block(b: Block, section: string, go?: Go): HTMLElement[] {
   const inner = content(b, b.title ?? section, go);

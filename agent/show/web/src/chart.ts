@@ -49,7 +49,7 @@ export class Chart {
     this.root = el(
       'section',
       { class: 'chart', id: `chart-${spec.scope}-${spec.id}` },
-      el('h3', {}, spec.title, el('small', {}, spec.note)),
+      el('h3', { title: spec.note }, spec.title, el('small', {}, spec.note)),
       this.box,
       this.legend,
     );
@@ -71,7 +71,7 @@ export class Chart {
     // One value is no line; the tables have it.
     if (!this.group.live && !series.some((s) => s.values.filter((v) => v != null).length > 1)) return false;
     if (this.spec.only_changes) return series.some((s) => s.min !== s.max);
-    return series.some((s) => s.min != null && !(this.spec.hideZero && s.min === 0 && s.max === 0));
+    return series.some((s) => s.min != null && (this.spec.even_zero || s.min !== 0 || s.max !== 0));
   }
 
   /** Drops the plot, so that it is drawn again with other series or colours. */
@@ -351,10 +351,11 @@ export class Chart {
     ctx.restore();
   }
 
-  /** Draws the markers above the curves, each with its number. */
+  /** Draws the markers above the curves, each with its number and as much of its text as there is room for. */
   private flag(u: uPlot): void {
     const { ctx, bbox } = u;
     const unit = devicePixelRatio;
+    const texts: [string, number, number][] = [];
     ctx.save();
     ctx.font = `bold ${10 * unit}px system-ui, sans-serif`;
     ctx.textAlign = 'center';
@@ -375,9 +376,26 @@ export class Chart {
       ctx.fillRect(x - half, bbox.top - 13 * unit, 2 * half, 13 * unit);
       ctx.fillStyle = this.group.theme.back;
       ctx.fillText(String(f.number), x, bbox.top - 3 * unit);
+      const next = Math.min(
+        ...this.group.axis.flags.map((o) => u.valToPos(o.from, 'x', true)).filter((at) => at > x),
+        bbox.left + bbox.width + 34 * unit,
+      );
+      texts.push([f.text, x + half + 3 * unit, next - x - 2 * half - 6 * unit]);
     }
+    ctx.font = `${10 * unit}px system-ui, sans-serif`;
+    ctx.textAlign = 'left';
+    ctx.fillStyle = this.group.theme.text;
+    for (const [text, x, room] of texts) ctx.fillText(fitted(ctx, text, room), x, bbox.top - 3 * unit);
     ctx.restore();
   }
+}
+
+/** A text that is cut where there is no room for all of it; empty if little would be left. */
+function fitted(ctx: CanvasRenderingContext2D, text: string, room: number): string {
+  if (ctx.measureText(text).width <= room) return text;
+  let n = text.length;
+  while (n > 3 && ctx.measureText(`${text.slice(0, n)}…`).width > room) n--;
+  return n > 3 ? `${text.slice(0, n).trimEnd()}…` : '';
 }
 
 const key = (s: Series): string => JSON.stringify(s.name);

@@ -1,4 +1,4 @@
-import { type TableName, tableNames } from './api';
+import { type Block, type TableName, tableNames } from './api';
 import { shown, type TimeAxis } from './axis';
 import { Chart, type Group } from './chart';
 import { el, setText } from './dom';
@@ -9,6 +9,13 @@ import { colour, readTheme } from './theme';
 
 /** How many charts out of sight are drawn between two frames of the screen. */
 const chartsAFrame = 3;
+
+/** Charts that are shown together, perhaps behind a line. */
+interface Part {
+  ids: string[];
+  row: HTMLElement;
+  root: HTMLElement;
+}
 
 /** All charts of a run: one time axis, one cursor, one zoom. */
 export class Charts implements Group {
@@ -21,6 +28,8 @@ export class Charts implements Group {
 
   private readonly charts = new Map<string, Chart>();
   private readonly servers: string[] = [];
+  private parts: Part[] = [];
+  private arranged = '';
   private readonly grid = el('div', { class: 'charts' });
   private readonly where = el('output', { class: 'where' });
   private readonly resetButton = el('button', { type: 'button', hidden: '' }, 'Show all');
@@ -29,7 +38,7 @@ export class Charts implements Group {
   private readonly resizer = new ResizeObserver(() => {
     const width = this.width();
     if (width === this.drawn) return;
-    this.charts.forEach((c) => c.resize(width));
+    if (width > 0) this.charts.forEach((c) => c.resize(width));
     this.drawAll();
   });
   private readonly scheme = matchMedia('(prefers-color-scheme: dark)');
@@ -41,6 +50,7 @@ export class Charts implements Group {
   /** zoomed is called when another part is shown, toggled when lines are shown or hidden; zero gives the wall time, if there is one. */
   constructor(
     private readonly specs: readonly Spec[],
+    blocks: Block[],
     private readonly zoomed: (part: [number, number] | null) => void,
     private readonly zero: () => number | null,
     private readonly toggled: (all: string[]) => void = () => undefined,
@@ -58,6 +68,7 @@ export class Charts implements Group {
       el('span', { class: 'hint' }, 'Drag to zoom, double-click to show all; keys: ← → + − Esc'),
     );
     this.root = el('div', {}, this.bar, this.nothing, this.grid);
+    this.arrange(blocks);
     this.resizer.observe(this.grid);
     this.scheme.addEventListener('change', this.repaint);
   }
@@ -89,6 +100,27 @@ export class Charts implements Group {
     return colour(this.theme, i);
   }
 
+  /** Puts the charts where a document has them; those of a folded block are behind its line. */
+  arrange(blocks: Block[]): void {
+    const parts = blocks.map((b) => ({ fold: b.fold, ids: (b.drawings ?? []).flatMap((d) => d.chart ?? []) })).filter((p) => p.ids.length > 0);
+    const json = JSON.stringify(parts);
+    if (json === this.arranged) return;
+    this.arranged = json;
+    this.parts = parts.map(({ fold, ids }) => {
+      const row = el('div', { class: 'row' });
+      if (!fold) return { ids, row, root: row };
+      const root = el('details', {}, el('summary', {}, fold), row);
+      root.addEventListener('toggle', () => this.drawAll());
+      return { ids, row, root };
+    });
+    this.grid.replaceChildren(...this.parts.map((p) => p.root));
+    this.place();
+  }
+
+  private place(): void {
+    for (const p of this.parts) p.row.replaceChildren(...p.ids.flatMap((id) => this.charts.get(id)?.root ?? []));
+  }
+
   /** Draws tables with the next frame of the screen. */
   show(tables: Record<TableName, Table>): void {
     cancelAnimationFrame(this.drawing);
@@ -99,6 +131,7 @@ export class Charts implements Group {
       const first = Math.min(0, ...begins);
       const from = first > -1.5 ? 0 : first;
       this.axis.full = [from, Math.max(from + this.length, ...ends)];
+      let added = false;
       for (const spec of this.specs) {
         const table = tables[spec.table];
         let chart = this.charts.get(key(spec));
@@ -106,10 +139,12 @@ export class Charts implements Group {
           if (!spec.measures.some((m) => table.of(m.id).length > 0)) continue;
           chart = new Chart(spec, table, this);
           this.charts.set(key(spec), chart);
-          this.grid.replaceChildren(...this.specs.flatMap((s) => this.charts.get(key(s))?.root ?? []));
+          added = true;
         }
         chart.root.hidden = !chart.choose(table);
       }
+      if (added) this.place();
+      for (const p of this.parts) p.root.hidden = p.ids.every((id) => this.charts.get(id)?.root.hidden ?? true);
       const none = [...this.charts.values()].every((c) => c.root.hidden);
       this.bar.hidden = none;
       this.nothing.hidden = !none || this.live;
@@ -118,9 +153,14 @@ export class Charts implements Group {
     });
   }
 
+  /** The charts that are not behind a line. */
+  private visible(): Chart[] {
+    return [...this.charts.values()].filter((c) => c.root.checkVisibility());
+  }
+
   /** All plots have one width. */
   private width(): number {
-    for (const c of this.charts.values()) if (!c.root.hidden) return c.width;
+    for (const c of this.visible()) return c.width;
     return 0;
   }
 
@@ -129,7 +169,7 @@ export class Charts implements Group {
     cancelAnimationFrame(this.drawing);
     const width = this.width();
     this.drawn = width;
-    const all = [...this.charts.values()].filter((c) => !c.root.hidden);
+    const all = this.visible();
     const tops = all.map((c) => c.root.getBoundingClientRect());
     const seen = (_: Chart, i: number) => tops[i]!.bottom > 0 && tops[i]!.top < window.innerHeight;
     all.filter(seen).forEach((c) => c.draw(width));

@@ -1,5 +1,5 @@
 import uPlot from 'uplot';
-import { type Chosen, type Compare, getComparison, getHistory, type History, type Run } from './api';
+import { type Chosen, type Compare, getComparison, getHistory, type History, ids, type Run, type TableName, tableNames } from './api';
 import { sections } from './blocks';
 import { Charts } from './charts';
 import { el } from './dom';
@@ -8,13 +8,10 @@ import { factOrLabel } from './list';
 import { address, place, remember } from './place';
 import { plotWidth } from './plot';
 import type { Spec } from './specs';
-import { Table } from './table';
+import { type Series, Table } from './table';
 import { colour } from './theme';
 
 const points = 600;
-
-/** What charts compare: throughput, headline latency, errors. */
-const compared = ['transactions', 'latency', 'errors'];
 
 /** Two or more runs beside each other: a table, and their lines over the same seconds. */
 export class CompareView {
@@ -25,6 +22,7 @@ export class CompareView {
   private readonly lower = el('div', { class: 'document' });
   private readonly groupBy = el('select', { 'aria-label': 'Group runs by' });
   private readonly charts: Charts;
+  private readonly specs: Spec[];
   private readonly ids: string[];
   private readonly histories = new Map<string, History>();
   private by: string;
@@ -35,9 +33,17 @@ export class CompareView {
     const { query } = place();
     this.ids = (query.get('runs') ?? '').split(',').filter(Boolean);
     this.by = query.get('by') ?? '';
-    const shown = specs.filter((s) => s.scope === 'run' && compared.includes(s.id));
+    this.specs = specs.map((s) => ({
+      ...s,
+      byServer: true,
+      byOperation: false,
+      stacked: false,
+      label: ([, group, id]) => this.lineName(group, id),
+      visible: (all) => all,
+    }));
     this.charts = new Charts(
-      shown.map((s) => ({ ...s, byServer: true, byOperation: false, label: ([, group, id]) => this.lineName(group, id), visible: (all) => all })),
+      this.specs,
+      [],
       (part) => remember({ from: part ? part[0].toFixed(1) : '', to: part ? part[1].toFixed(1) : '' }),
       () => null,
     );
@@ -89,8 +95,7 @@ export class CompareView {
   /** The groups: the runs themselves, or those that share the value by which they are grouped. */
   private chosen(): Chosen[] {
     if (!this.by) {
-      const names = byLabel(this.runs) ?? different(this.runs.map((r) => r.title));
-      return this.runs.map((r, i) => ({ name: names[i]!, ids: [r.id] }));
+      return this.runs.map((r) => ({ name: '', ids: [r.id] })); // the agent names them
     }
     const groups = new Map<string, string[]>();
     for (const r of this.runs) {
@@ -135,76 +140,85 @@ export class CompareView {
     });
     this.head.replaceChildren(
       el('ul', { class: 'plain groups' }, ...legend),
-      el(
-        'div',
-        { class: 'tools' },
-        el('label', {}, 'Group by ', this.groupBy),
-        el('span', { class: 'hint' }, `Ratios and differences are to ${c.groups[0]!.name}.`),
-      ),
+      el('div', { class: 'tools' }, el('label', {}, 'Group by ', this.groupBy)),
     );
-    this.showCharts(c);
     const i = c.sections.findIndex((s) => s.id === 'time');
-    this.upper.replaceChildren(...sections(c.sections.slice(0, i + 1)));
-    this.lower.replaceChildren(...sections(c.sections.slice(i + 1)));
+    this.upper.replaceChildren(...sections(c.sections.slice(0, i < 0 ? undefined : i)));
+    this.lower.replaceChildren(...sections(i < 0 ? [] : c.sections.slice(i + 1)));
+    this.charts.arrange(c.sections[i]?.blocks ?? []);
+    const ids = new Set(c.sections[i]?.blocks.flatMap((b) => (b.drawings ?? []).flatMap((d) => d.chart ?? [])));
+    const drawn = this.specs.filter((s) => ids.has(`${s.scope}-${s.id}`));
+    this.showCharts(c, drawn);
+    if (drawn.every((s) => s.scope === 'run')) return;
+    const late = [...this.histories].filter(([, h]) => !h.whole); // without its servers at first
+    void Promise.all(late.map(([id]) => getHistory(id, points).then((h) => this.histories.set(id, h))))
+      .then(() => late.length > 0 && this.shown === c && this.showCharts(c, drawn))
+      .catch(() => undefined); // the tool's charts stay
   }
 
   /** Lines of all runs over the seconds of their own axes. */
-  private showCharts(c: Compare): void {
-    const tables: uPlot.AlignedData[] = [];
-    const series: Table['series'] = new Map();
-    c.groups.forEach((g) => {
+  private showCharts(c: Compare, drawn: Spec[]): void {
+    const shown = Object.fromEntries(tableNames.map((t) => [t, new Joined()])) as Record<TableName, Joined>;
+    for (const g of c.groups) {
       this.charts.serverColour(g.name); // in the order of the groups
-      g.runs.forEach((r) => {
+      for (const r of g.runs) {
         const h = this.histories.get(r.id);
-        if (!h) return;
-        const t = new Table(h.tables.intervals);
-        const values: (number | null)[][] = [];
-        for (const measure of compared) {
-          const s = t
-            .of(measure)
-            .find(({ name: [, of, stat] }) =>
-              measure === 'transactions' ? of === 'transaction' : measure === 'latency' ? headlineName(h.run, t) === `${of} ${stat}` : true,
-            );
-          if (!s) continue;
-          const name: [string, string, string] = [measure, g.name, r.id];
-          series.set(JSON.stringify(name), { ...s, name });
-          values.push(s.values);
+        if (!h) continue;
+        const end = r.ended_at === undefined ? Infinity : (r.ended_at - h.zero) / 1000;
+        for (const name of tableNames) {
+          const table = new Table(h.tables[name]);
+          const lines = drawn.filter((s) => s.table === name).flatMap((s) => this.line(s, table, h.run, g.name) ?? []);
+          const n = table.x.findIndex((x) => x > end); // what follows is no load
+          const load = <T>(rows: T[]) => (n < 0 ? rows : rows.slice(0, n));
+          shown[name].add(
+            load(table.x),
+            lines.map((l) => ({ ...l, values: load(l.values) })),
+          );
         }
-        tables.push([t.x, ...values] as uPlot.AlignedData);
-      });
-    });
-    const joined = new Table();
-    if (tables.length > 0) {
-      // A value that a run has no row for is undefined and no gap; null is one.
-      const [x, ...columns] = uPlot.join(
-        tables,
-        tables.map((t) => t.map(() => 2)),
-      );
-      joined.x = x as number[];
-      [...series.values()].forEach((s, i) => {
-        s.values = columns[i] as (number | null)[];
-      });
-      for (const [key, s] of series) joined.series.set(key, s);
+      }
     }
-    this.charts.show({ intervals: joined, servers: new Table(), host: new Table() });
+    this.charts.show({ intervals: shown.intervals.table(), servers: shown.servers.table(), host: shown.host.table() });
+  }
+
+  /** A run's line in a chart; of servers and machines the largest value of all of them. */
+  private line(spec: Spec, table: Table, run: Run, group: string): Series | null {
+    const all = table.of(spec.id);
+    const name: [string, string, string] = [spec.id, group, run.id];
+    if (spec.scope === 'run') {
+      const own = all.find(({ name: [, of, stat] }) =>
+        spec.id === ids.latency ? headlineName(run, table) === `${of} ${stat}` : of === '' || of === 'transaction',
+      );
+      return own ? { ...own, name } : null;
+    }
+    if (all.length === 0) return null;
+    const known = (row: number) => all.flatMap((s) => s.values[row] ?? []);
+    const values = table.x.map((_, row) => (known(row).length > 0 ? Math.max(...known(row)) : null));
+    const most = (of: (s: Series) => number | null) => all.reduce<number | null>((a, s) => Math.max(a ?? -Infinity, of(s) ?? -Infinity), null);
+    return { name, values, min: most((s) => s.min), max: most((s) => s.max), mean: most((s) => s.mean) };
   }
 }
 
-/** Labels that number runs and do not say how they were made. */
-const bookkeeping = ['sweep', 'step', 'repeat'];
+/** Lines of several runs over one axis. */
+class Joined {
+  private readonly tables: uPlot.AlignedData[] = [];
+  private readonly series: Series[] = [];
 
-/** The runs by a label that is another one in each of them, such as "fc_limit=16"; null if there is none. */
-function byLabel(runs: Run[]): string[] | null {
-  for (const name of Object.keys(runs[0]?.labels ?? {})) {
-    const values = runs.map((r) => r.labels?.[name]);
-    if (!bookkeeping.includes(name) && values.every((v) => v) && new Set(values).size === runs.length) return values.map((v) => `${name}=${v}`);
+  add(x: number[], lines: Series[]): void {
+    if (lines.length === 0) return;
+    this.tables.push([x, ...lines.map((l) => l.values)] as uPlot.AlignedData);
+    this.series.push(...lines);
   }
-  return null;
-}
 
-/** What distinguishes titles: their words without those that all have; empty if that says nothing. */
-function different(titles: string[]): string[] {
-  const words = titles.map((t) => t.split(/\s+/));
-  const own = words.map((all) => all.filter((w) => !words.every((others) => others.includes(w))).join(' '));
-  return own.some((text) => text === '' || /^[0-9]+$/.test(text)) ? titles : own;
+  table(): Table {
+    const joined = new Table();
+    if (this.tables.length === 0) return joined;
+    // A value that a run has no row for is undefined and no gap; null is one.
+    const [x, ...columns] = uPlot.join(
+      this.tables,
+      this.tables.map((t) => t.map(() => 2)),
+    );
+    joined.x = x as number[];
+    this.series.forEach((s, i) => joined.series.set(JSON.stringify(s.name), { ...s, values: columns[i] as (number | null)[] }));
+    return joined;
+  }
 }

@@ -1,4 +1,4 @@
-import type { Drain, Latency, Run, RunDetail } from './api';
+import { type Drain, ids, type Latency, type Run, type RunDetail } from './api';
 import { el } from './dom';
 import * as format from './format';
 import type { Table } from './table';
@@ -52,9 +52,9 @@ export const notice = (r: Run): HTMLElement | null => (r.notice ? el('p', { clas
 export function drainText(d: Drain): string {
   if (d.seconds === undefined) return d.timed_out ? 'not caught up' : '–';
   const resolution = d.resolution_seconds ?? 0;
-  if (resolution < 0.05) return format.seconds(d.seconds);
-  if (d.seconds === 0) return `under ${format.seconds(resolution)}`;
-  return `${Math.max(0, d.seconds - resolution).toFixed(1)} to ${format.seconds(d.seconds)}`;
+  if (resolution < 0.05) return d.seconds === 0 ? '0 s' : `${d.seconds.toFixed(1)} s`;
+  if (d.seconds === 0) return `under ${resolution.toFixed(1)} s`;
+  return `${Math.max(0, d.seconds - resolution).toFixed(1)} to ${d.seconds.toFixed(1)} s`;
 }
 
 /** The generators of a group, with what became of each; null of another run. */
@@ -139,7 +139,7 @@ export function messages(r: RunDetail): HTMLElement | null {
 
 /** The operation and the statistic of a run's headline latency among its intervals, as the agent has it; of a run without one, the first percentile. */
 export function headlineName(r: Run, intervals: Table): string {
-  const all = intervals.of('latency').map((s) => `${s.name[1]} ${s.name[2]}`);
+  const all = intervals.of(ids.latency).map((s) => `${s.name[1]} ${s.name[2]}`);
   const own = r.latency && `${r.latency.operation} ${r.latency.stat}`;
   return (own !== undefined && all.includes(own) ? own : all.find((n) => / p\d/.test(n))) ?? all[0] ?? '';
 }

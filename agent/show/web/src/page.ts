@@ -1,8 +1,9 @@
-import { getMeasures, getRuns, type Hello, type Marker, type Row, type Run, type Section } from './api';
+import { type Block, getMeasures, getRuns, type Hello, type Marker, type Row, type Run, type Section } from './api';
 import { CompareView } from './compare';
 import { setText } from './dom';
 import { ListView } from './list';
 import { place } from './place';
+import { printReports } from './print';
 import { RunView } from './run';
 import { type Spec, specOf } from './specs';
 import { type Listener, Stream } from './stream';
@@ -21,7 +22,10 @@ class Page implements Listener {
   private redraw = 0;
   private connected = false;
 
-  constructor(private readonly specs: readonly Spec[]) {
+  constructor(
+    private readonly specs: readonly Spec[],
+    private readonly live: Block[],
+  ) {
     window.addEventListener('hashchange', () => this.route());
     this.route();
     window.setInterval(() => this.view?.tick(), 1000);
@@ -51,7 +55,7 @@ class Page implements Listener {
       return;
     }
     if (kind === 'runs' && id !== undefined) {
-      this.view = new RunView(id, this.specs, this.now);
+      this.view = new RunView(id, this.specs, this.live, this.now);
       // Otherwise the stream's first event does it, so that no row is missed.
       if (this.connected) this.view.load();
     } else if (kind === 'compare') {
@@ -133,8 +137,11 @@ class Page implements Listener {
 async function start(): Promise<void> {
   for (;;) {
     try {
-      const { charts, headline } = await getMeasures();
-      new Page(charts.map((chart) => specOf(chart, headline)));
+      const { charts, live, headline } = await getMeasures();
+      new Page(
+        charts.map((chart) => specOf(chart, headline)),
+        live,
+      );
       return;
     } catch (e) {
       setText(connection, `no answer from the agent: ${e instanceof Error ? e.message : String(e)}`);
@@ -143,4 +150,5 @@ async function start(): Promise<void> {
   }
 }
 
+printReports();
 void start();

@@ -1,4 +1,5 @@
 import {
+  type Block,
   type Document,
   documentOf,
   fact,
@@ -15,7 +16,7 @@ import {
   tableNames,
 } from './api';
 import { flagsOf, type Phase } from './axis';
-import { sections, text } from './blocks';
+import { sections as panels, sectionBlocks, text } from './blocks';
 import { Charts } from './charts';
 import { el } from './dom';
 import { badge, generators, live, messages, notice, parameters } from './facts';
@@ -32,6 +33,7 @@ const points = 1200;
 const keptRows = 64;
 /** The section of a document in whose place the page has its own charts. */
 const chartSection = 'time';
+const moreCharts = 'more';
 
 type Tables = Record<TableName, Table>;
 const noTables = (): Tables => ({ intervals: new Table(), servers: new Table(), host: new Table() });
@@ -78,10 +80,12 @@ export class RunView {
   constructor(
     readonly id: string,
     specs: readonly Spec[],
+    live: Block[],
     private readonly now: () => number,
   ) {
     this.charts = new Charts(
       specs,
+      live,
       (part) => {
         remember({ from: part ? part[0].toFixed(1) : '', to: part ? part[1].toFixed(1) : '' });
         this.zoomed(part);
@@ -181,14 +185,17 @@ export class RunView {
   }
 
   /** Puts the sections around the charts. */
-  private showDocument({ note, sections: all }: Document): void {
+  private showDocument({ note, sections }: Document): void {
+    const all = sections.filter((s) => s.id !== moreCharts);
+    this.note.className = `id ${note.level ?? ''}`;
     this.note.replaceChildren(...text(note));
     const zoom = (x: number) => this.charts.zoom(x - 15, x + 15);
     const over = this.run?.phase === 'over';
     const i = all.findIndex((s) => s.id === chartSection);
-    const before = over ? (i < 0 ? all : all.slice(0, i + 1)) : [];
-    this.upper.replaceChildren(...sections(before, zoom));
-    this.lower.replaceChildren(...sections(over ? all.slice(before.length) : all.filter((s) => s.id !== chartSection), zoom));
+    const time = all[i];
+    if (over) this.charts.arrange(sections.filter((s) => s === time || s.id === moreCharts).flatMap((s) => s.blocks));
+    this.upper.replaceChildren(...(over ? [...panels(all.slice(0, Math.max(i, 0)), zoom), ...notes(time, zoom)] : []));
+    this.lower.replaceChildren(...panels(over ? all.slice(i + 1) : all.filter((s) => s !== time), zoom));
   }
 
   private loadSoon(): void {
@@ -235,7 +242,7 @@ export class RunView {
       JSON.stringify(r.generators) !== JSON.stringify(was.generators)
     )
       this.facts();
-    this.tiles.update(this.run, this.tables, this.now());
+    this.tiles.update(this.run, this.tables, this.now(), this.end);
   }
 
   gone(): void {
@@ -269,7 +276,7 @@ export class RunView {
     const json = JSON.stringify(all);
     if (json === this.shownSettings) return;
     this.shownSettings = json;
-    this.configuration.replaceChildren(...sections(all, (x) => this.charts.zoom(x - 15, x + 15)));
+    this.configuration.replaceChildren(...panels(all, (x) => this.charts.zoom(x - 15, x + 15)));
   }
 
   row(row: Row): void {
@@ -289,13 +296,18 @@ export class RunView {
     if (table.x.length > 3 * points) this.loadSoon();
     this.axis();
     this.draw();
-    this.tiles.update(run, this.tables, this.now());
+    this.tiles.update(run, this.tables, this.now(), this.end);
   }
 
   private warm(from: number, to: number): void {
     const last = this.warmup[this.warmup.length - 1];
     if (last && last[1] >= from - 0.01) last[1] = Math.max(last[1], to);
     else this.warmup.push([from, to]);
+  }
+
+  /** When the tool ended, in seconds of the axis. */
+  private get end(): number {
+    return this.run?.ended_at === undefined ? Infinity : (this.run.ended_at - this.zero) / 1000;
   }
 
   /** Called once a second. */
@@ -352,7 +364,7 @@ export class RunView {
         ...(r.phase === 'over' ? [] : [parameters(r), notice(r)]),
       ].filter((e) => e !== null),
     );
-    this.tiles.update(r, this.tables, this.now());
+    this.tiles.update(r, this.tables, this.now(), this.end);
     this.before.hidden = this.after.hidden = r.phase === 'over';
     this.listMarkers();
     this.showFiring();
@@ -387,6 +399,12 @@ export class RunView {
     this.marks.replaceChildren(el('section', { class: 'panel markers' }, el('h2', {}, 'Markers'), el('ol', {}, ...this.markers.map(item))));
   }
 }
+
+/** The list of a section beside its charts: how to read a drawing is for those of the report. */
+const notes = (s: Section | undefined, zoom: (x: number) => void): HTMLElement[] =>
+  s
+    ? [el('div', { class: 'notes', 'data-section': s.id }, ...sectionBlocks({ ...s, blocks: s.blocks.filter((b) => b.lines && !b.prose) }, zoom))]
+    : [];
 
 /** What else there is of a run. */
 function links(r: RunDetail, marking: HTMLElement | null): HTMLElement {

@@ -14,8 +14,6 @@ export interface Spec extends Chart {
   byOperation: boolean;
   /** Whether colours belong to servers, the same in all charts. */
   byServer: boolean;
-  /** Whether the chart is left out while all its values are 0. */
-  hideZero: boolean;
 }
 
 const tables: Record<Chart['scope'], TableName> = { run: 'intervals', server: 'servers', host: 'host' };
@@ -30,8 +28,6 @@ export function specOf(chart: Chart, headline: Headline): Spec {
     table: tables[chart.scope],
     byOperation: chart.scope === 'run',
     byServer: chart.scope === 'server' && !chart.stacked,
-    hideZero:
-      chart.scope === 'server' || (chart.scope === 'host' && chart.id !== 'cpu_busy') || (chart.scope === 'run' && chart.id !== 'transactions'),
     label([measure, of, stat]) {
       if (stat) return of === 'transaction' ? statName(stat) : `${spaced(of)} ${statName(stat)}`;
       const label = labels.get(measure) ?? measure;

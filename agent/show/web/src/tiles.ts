@@ -1,4 +1,4 @@
-import type { Run, RunDetail, TableName } from './api';
+import { ids, type Run, type RunDetail, type TableName } from './api';
 import { el, setText } from './dom';
 import { drainText, failed, lasted, latencyName, live } from './facts';
 import * as format from './format';
@@ -17,10 +17,12 @@ export class Tiles {
   readonly root = el('div', { class: 'tiles' });
   private readonly tiles = new Map<string, Tile>();
 
-  update(r: RunDetail, tables: Record<TableName, Table>, now: number): void {
+  /** Shows a run whose tool ended at a second of the axis: what happens then is no longer the load. */
+  update(r: RunDetail, tables: Record<TableName, Table>, now: number, end: number): void {
     const going = live(r);
+    const loaded = (name: string) => tables.servers.of(name).map((s) => during(s, tables.servers.x, end));
     const best = top(
-      tables.intervals.of('transactions').filter((s) => s.name[1] === 'transaction'),
+      tables.intervals.of(ids.throughput).filter((s) => s.name[1] === 'transaction'),
       (s) => s.max,
     );
     this.set(
@@ -42,16 +44,30 @@ export class Tiles {
     const notes = [share, reconnects, said].filter(Boolean).join(', ');
     this.set('errors', going ? 'errors so far' : 'errors, whole run', format.number(r.errors), notes, (r.errors ?? 0) > 0);
     this.clock(r, now);
-    const lags = tables.servers.of('lag_seconds');
-    const behind = tables.servers.of('lag_transactions');
+    const lags = loaded(ids.lagSeconds);
+    const behind = loaded(ids.lagTransactions);
     const [all, unit] = lags.length > 0 ? [lags, format.seconds] : [behind, (v: number) => `${format.number(v)} tx`];
     const worst = top(all, (s) => s.max);
     const most = top(all, lastOf);
     if (worst && most)
-      this.set('lag', 'worst lag now', unit(most.of), `${most.of > 0 ? most.series.name[1] : 'on all servers'}; ${unit(worst.of)} at most`);
-    const paused = top(tables.servers.of('flow_control'), lastOf);
-    if (paused)
-      this.set('flow', 'flow control now', format.share(paused.of), `paused on ${paused.series.name[1]}; ${format.share(paused.series.max)} at most`);
+      this.set(
+        'lag',
+        going ? 'worst lag now' : 'worst lag at the end',
+        unit(most.of),
+        `${most.of > 0 ? most.series.name[1] : 'on all servers'}; ${unit(worst.of)} at most`,
+      );
+    const paused = top(loaded(ids.flowControl), lastOf);
+    if (paused) {
+      const asking = top(loaded(ids.flowControlSent), lastOf);
+      const by = asking && asking.of > 0 ? `asked for by ${asking.series.name[1]}; ` : '';
+      const value = going ? paused.of : (paused.series.mean ?? paused.of);
+      this.set(
+        'flow',
+        going ? 'flow control now' : 'flow control, whole run',
+        format.share(value),
+        `${by}${format.share(paused.series.max)} at most`,
+      );
+    }
     const drained = Object.values(r.drain ?? {});
     if (drained.length > 0) {
       const late = drained.filter((d) => d.timed_out).length;
@@ -87,11 +103,19 @@ export class Tiles {
 }
 
 function worstLatency(r: Run, t: Table): string {
-  const s = t.of('latency').find((x) => x.name[1] === r.latency?.operation && x.name[2] === r.latency.stat);
+  const s = t.of(ids.latency).find((x) => x.name[1] === r.latency?.operation && x.name[2] === r.latency.stat);
   return s?.max != null ? `worst interval ${format.seconds(s.max)}` : '';
 }
 
 const lastOf = (s: Series): number | null => s.values[s.values.length - 1] ?? null;
+
+/** A series up to a second, with the extremes from the run's begin on. */
+function during(s: Series, x: number[], end: number): Series {
+  const n = x.findIndex((at) => at > end);
+  const values = n < 0 ? s.values : s.values.slice(0, n);
+  const known = values.filter((v, row): v is number => v != null && x[row]! >= 0);
+  return { ...s, values, min: known.length > 0 ? Math.min(...known) : null, max: known.length > 0 ? Math.max(...known) : null };
+}
 
 /** The series with the largest of a value. */
 function top(all: Series[], value: (s: Series) => number | null): { series: Series; of: number } | null {

@@ -1,5 +1,16 @@
 // Generated from the Go types by `go test ./agent/show/web -update`. Do not edit.
 
+/** The measures that the page shows in a way of its own. */
+export const ids = {
+  throughput: 'transactions',
+  latency: 'latency',
+  errorRate: 'errors_per_second',
+  lagSeconds: 'lag_seconds',
+  lagTransactions: 'lag_transactions',
+  flowControl: 'flow_control',
+  flowControlSent: 'flow_control_sent',
+};
+
 export interface ChartLine {
   id: string;
   label: string;
@@ -13,8 +24,52 @@ export interface Chart {
   scope: 'run' | 'server' | 'host';
   summary: 'mean' | 'median' | 'max' | 'last' | 'increase';
   only_changes?: boolean;
+  even_zero?: boolean;
   stacked?: boolean;
   measures: ChartLine[];
+}
+
+export interface Sentence {
+  level?: 'good' | 'note' | 'warning' | 'unknown';
+  text?: string;
+  strong?: string;
+  rest?: string;
+  at_seconds?: number;
+}
+
+export interface Term {
+  name: string;
+  value: string;
+}
+
+export interface Entry {
+  class: string;
+  name: string;
+  values?: string;
+}
+
+export interface Drawing {
+  title: string;
+  unit?: string;
+  chart?: string;
+  svg?: string;
+  legend?: Entry[];
+  notes?: string[];
+}
+
+export interface Block {
+  title?: string;
+  fold?: string;
+  prose?: boolean;
+  large?: boolean;
+  marked?: boolean;
+  lines?: Sentence[];
+  facts?: Term[];
+  head?: string[];
+  rows?: string[][];
+  runs?: string[];
+  drawings?: Drawing[];
+  code?: string;
 }
 
 export interface Headline {
@@ -24,6 +79,7 @@ export interface Headline {
 
 export interface Measures {
   charts: Chart[];
+  live: Block[];
   headline: Headline;
 }
 
@@ -136,48 +192,6 @@ export interface RunDetail extends Run {
   last_message?: string;
   malformed_lines: number;
   faults: number;
-}
-
-export interface Sentence {
-  level?: 'good' | 'note' | 'warning' | 'unknown';
-  text?: string;
-  strong?: string;
-  rest?: string;
-  at_seconds?: number;
-}
-
-export interface Term {
-  name: string;
-  value: string;
-}
-
-export interface Entry {
-  class: string;
-  name: string;
-  values?: string;
-}
-
-export interface Drawing {
-  title: string;
-  unit?: string;
-  svg?: string;
-  legend?: Entry[];
-  notes?: string[];
-}
-
-export interface Block {
-  title?: string;
-  fold?: string;
-  prose?: boolean;
-  large?: boolean;
-  marked?: boolean;
-  lines?: Sentence[];
-  facts?: Term[];
-  head?: string[];
-  rows?: string[][];
-  runs?: string[];
-  drawings?: Drawing[];
-  code?: string;
 }
 
 export interface Section {

@@ -1,0 +1,273 @@
+package ab
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/base/terminal"
+	"github.com/benchwatch/benchwatch/agent/many/sweep"
+	"github.com/benchwatch/benchwatch/agent/model/table"
+	"github.com/benchwatch/benchwatch/agent/run/review"
+)
+
+// failuresInRow of one arm end a comparison.
+const failuresInRow = 2
+
+// PlanOf returns the plan of a sweep; nil if it has none.
+func PlanOf(s *sweep.Sweep) (*Plan, error) {
+	if s.Plan == nil {
+		return nil, nil
+	}
+	p := &Plan{}
+	if err := json.Unmarshal(s.Plan, p); err != nil {
+		return nil, fmt.Errorf("read the plan of %s: %w", s.ID, err)
+	}
+	return p, p.Check()
+}
+
+// Store writes the plan into a sweep, with the sets of its arms.
+func (p *Plan) Store(s *sweep.Sweep) error {
+	data, err := json.Marshal(p)
+	if err != nil {
+		return fmt.Errorf("store the plan: %w", err)
+	}
+	s.Plan, s.Sets, s.Repeat, s.Order = data, p.Sets(), 1, sweep.Random
+	return nil
+}
+
+// Sets returns the arms as sets: their names, and the values of each parameter.
+func (p *Plan) Sets() []sweep.Set {
+	sets := []sweep.Set{{Name: sweep.ArmSet}}
+	for _, a := range p.Arms {
+		sets[0].Values = append(sets[0].Values, a.Name)
+		for _, name := range slices.Sorted(maps.Keys(a.Values)) {
+			i := slices.IndexFunc(sets, func(s sweep.Set) bool { return s.Name == name })
+			if i < 0 {
+				i = len(sets)
+				sets = append(sets, sweep.Set{Name: name})
+			}
+			sets[i].Values = append(sets[i].Values, a.Values[name])
+		}
+	}
+	return sets
+}
+
+// values returns the values of a block of this arm.
+func (p *Plan) values(arm string) map[string]string {
+	i := slices.IndexFunc(p.Arms, func(a Arm) bool { return a.Name == p.alias(arm) })
+	values := map[string]string{sweep.ArmSet: arm}
+	maps.Copy(values, p.Arms[i].Values)
+	return values
+}
+
+// Blocks returns the blocks of a sweep's steps, without those that were not needed any more.
+func Blocks(s *sweep.Sweep) []Block {
+	var blocks []Block
+	for i := range s.Steps {
+		step := &s.Steps[i]
+		if step.State == sweep.Skipped {
+			continue
+		}
+		b := Block{Arm: step.Values[sweep.ArmSet], Round: step.Repeat - 1, Run: step.RunID, Began: step.Began, Measured: step.Measured, Seconds: step.Seconds}
+		if step.Over() && step.Measured == nil {
+			b.Problem = step.Reason
+		}
+		blocks = append(blocks, b)
+	}
+	return blocks
+}
+
+// Announce implements [sweep.Course].
+func (p *Plan) Announce(s *sweep.Sweep) string {
+	var arms []string
+	for i := range p.Arms {
+		arms = append(arms, p.Arms[i].Title())
+	}
+	text := fmt.Sprintf("ab %s: %s by %s, until a difference of %s is decided, at most %s; seed %d", s.ID, strings.Join(arms, " against "), p.Measure,
+		share(p.Limit), terminal.Short(p.maxTime()), p.Seed)
+	if !p.NoControl {
+		text += fmt.Sprintf("; %.0f %% of the blocks are the control, a against itself", 100*p.ControlShare())
+	}
+	return text
+}
+
+func (p *Plan) maxTime() time.Duration { return time.Duration(p.MaxSeconds * float64(time.Second)) }
+
+func share(v float64) string { return fmt.Sprintf("%.3g %%", 100*v) }
+
+// Judge implements [sweep.Course].
+func (p *Plan) Judge(s *sweep.Sweep, step *sweep.Step, row *review.Row) []string {
+	if row != nil {
+		step.Measured = map[string]float64{}
+		for _, name := range p.measures() {
+			if v := p.value(row, name); series.IsKnown(v) {
+				step.Measured[name] = v
+			}
+		}
+		if len(step.Measured) == 0 && !step.Warmup {
+			step.State, step.Measured, step.Reason = sweep.Failed, nil, "the run has no "+p.Measure
+		}
+	}
+	return p.after(s, step)
+}
+
+// after describes the comparison after a step and, if it is over, skips the pending steps.
+func (p *Plan) after(s *sweep.Sweep, step *sweep.Step) []string {
+	blocks := Blocks(s)
+	var lines []string
+	if !step.Warmup {
+		lines = p.progress(blocks, step.Repeat-1)
+	}
+	if step.State == sweep.Failed {
+		lines = append(lines, fmt.Sprintf("lost: %s: the pair of this block does not count", table.Clip(step.Reason, 200)))
+	}
+	if reason := p.over(blocks); reason != "" {
+		for i := range s.Steps {
+			if other := &s.Steps[i]; other.State == sweep.Pending {
+				other.State, other.Reason = sweep.Skipped, reason
+			}
+		}
+		lines = append(lines, reason)
+	}
+	return lines
+}
+
+// value returns a measure of a block without its beginning, if its intervals show that; otherwise of
+// the whole run.
+func (p *Plan) value(row *review.Row, name string) float64 {
+	c, err := review.ParseName(name)
+	if err != nil {
+		return series.Unknown()
+	}
+	m, ok := c.Measure([]review.Row{*row})
+	if !ok {
+		return series.Unknown()
+	}
+	const fewest = 3 // intervals
+	w := row.IntervalValues[m.Field]
+	if cut := int(math.Ceil(p.CutSeconds / w.Seconds)); w.Seconds > 0 && len(w.Values)-cut >= fewest {
+		sum := 0.0
+		for _, v := range w.Values[cut:] {
+			sum += v / float64(len(w.Values)-cut)
+		}
+		return sum
+	}
+	return m.Value(row)
+}
+
+// over returns why no more blocks are needed; empty if they are.
+func (p *Plan) over(blocks []Block) string {
+	if text := p.failing(blocks); text != "" {
+		return text
+	}
+	if p.decided(blocks) {
+		return "decided"
+	}
+	if spent(blocks) >= p.maxTime() {
+		return "the time of " + terminal.Short(p.maxTime()) + " is over"
+	}
+	return ""
+}
+
+// failing returns which arm failed several times in a row, and why; empty if none did.
+func (p *Plan) failing(blocks []Block) string {
+	failures := map[string]int{}
+	for i := range blocks {
+		b := &blocks[i]
+		arm := p.alias(b.Arm)
+		switch {
+		case b.Problem != "":
+			if failures[arm]++; failures[arm] >= failuresInRow {
+				return fmt.Sprintf("%s failed %d times in a row: %s", arm, failuresInRow, table.Clip(b.Problem, 200))
+			}
+		case b.Measured != nil:
+			failures[arm] = 0
+		}
+	}
+	return ""
+}
+
+// Extend implements [sweep.Course]: it adds a round, with a block that leads in if that is needed.
+func (p *Plan) Extend(s *sweep.Sweep) bool {
+	if p.over(Blocks(s)) != "" {
+		return false
+	}
+	round, previous := 0, ""
+	for i := range s.Steps {
+		if step := &s.Steps[i]; step.State != sweep.Skipped {
+			round, previous = max(round, step.Repeat), step.Values[sweep.ArmSet]
+		}
+	}
+	add := func(arm string, repeat int) {
+		s.Steps = append(s.Steps, sweep.Step{Number: len(s.Steps) + 1, Values: p.values(arm), Repeat: repeat, Warmup: repeat == 0, State: sweep.Pending})
+	}
+	order := p.Round(round)
+	if p.Leads(previous, order[0]) {
+		add(p.alias(order[0]), 0)
+	}
+	for _, arm := range order {
+		add(arm, round+1)
+	}
+	return true
+}
+
+// progress describes the interval so far of the arm in this round, if a pair was completed. The control
+// moves the noise floor of all arms.
+func (p *Plan) progress(blocks []Block, round int) []string {
+	over := 0
+	for i := range blocks {
+		if b := &blocks[i]; b.Round == round && b.isOver() {
+			over++
+		}
+	}
+	if over%2 == 1 {
+		return nil
+	}
+	var lines []string
+	e := p.Compare(blocks, p.Measure)
+	for i := range e.Arms {
+		one := &e.Arms[i]
+		if !p.compares(round, one.Arm) && !p.compares(round, Control) {
+			continue
+		}
+		line := fmt.Sprintf("%s %s %s", one.Arm, p.bar(&one.Estimate), one.text())
+		if len(one.pairs) > 0 {
+			line += ", " + table.Plural(len(one.pairs), "pair")
+		}
+		if e.Floor.Known {
+			line += ", noise floor " + share(e.Floor.Value)
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// barWidth is the number of places on each side of no difference; the limit is at a quarter of them.
+const barWidth = 20
+
+// bar draws the interval: the limits are colons, no difference is a bar, the ratio is an o.
+func (p *Plan) bar(e *Estimate) string {
+	all := []rune(strings.Repeat(" ", 2*barWidth+1))
+	at := func(ratio float64) int {
+		x := (ratio - 1) / p.Limit * barWidth / 4
+		return barWidth + int(math.Round(min(max(x, -barWidth), barWidth)))
+	}
+	if e.Low.Known {
+		for i := at(e.Low.Value); i <= at(e.High.Value); i++ {
+			all[i] = '='
+		}
+	}
+	for place, mark := range map[int]rune{at(1 - p.Limit): ':', at(1): '|', at(1 + p.Limit): ':'} {
+		all[place] = mark
+	}
+	if e.Ratio.Known {
+		all[at(e.Ratio.Value)] = 'o'
+	}
+	return "[" + string(all) + "]"
+}

@@ -1,0 +1,258 @@
+package ab
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/base/analysis"
+	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/many/compare"
+	"github.com/benchwatch/benchwatch/agent/run/review"
+)
+
+// Verdict of a comparison.
+type Verdict string
+
+const (
+	// Different: the interval of the ratio excludes 1, and the difference exceeds the noise floor.
+	Different Verdict = "different"
+	// Equivalent: the whole interval is within the limit.
+	Equivalent Verdict = "equivalent"
+	// Undecided: neither.
+	Undecided Verdict = "undecided"
+)
+
+// Estimate is the ratio of an arm to the first one.
+type Estimate struct {
+	Verdict Verdict `json:"verdict"`
+	// Ratio is the geometric mean of the ratios of the pairs. Low and High bound the true ratio with 95 %
+	// confidence at all times together; absent while there are too few pairs.
+	Ratio series.Optional[float64] `json:"ratio,omitzero"`
+	Low   series.Optional[float64] `json:"low,omitzero"`
+	High  series.Optional[float64] `json:"high,omitzero"`
+	// Blocks is the number of blocks of both arms in the pairs.
+	Blocks int `json:"blocks"`
+	// Lost is the number of pairs that have no ratio, since a block failed or has no value.
+	Lost int `json:"lost,omitempty"`
+
+	pairs []Pair
+	alpha float64
+}
+
+// Pair is one pair of consecutive blocks.
+type Pair struct {
+	// Log is the logarithm of the ratio.
+	Log float64
+	// Blocks are those of the first arm and of the other one.
+	Blocks [2]*Block
+}
+
+// Comparison is an arm against the first one.
+type Comparison struct {
+	Arm string `json:"arm"`
+	Estimate
+}
+
+// Estimates are the comparisons of a measure with what the first arm shows against itself.
+type Estimates struct {
+	Arms []Comparison
+	// Control is the first arm against itself; nil without control.
+	Control *Estimate
+	// Floor is the noise floor as a share: the difference that the first arm shows against itself and
+	// twice its standard error. It is unknown without control, and with fewer than two of its pairs.
+	Floor series.Optional[float64]
+}
+
+// Compare estimates the ratios of a measure from the blocks, in their order.
+func (p *Plan) Compare(blocks []Block, measure string) Estimates {
+	var e Estimates
+	if !p.NoControl {
+		control := p.estimate(blocks, measure, Control, alpha)
+		if b := control.bounds(); b.N >= 2 {
+			e.Floor = series.Some(math.Expm1(math.Abs(b.Mean) + 2*b.Noise/math.Sqrt(float64(b.N))))
+		}
+		control.Verdict = p.conclude(&control, series.Some(0.0))
+		e.Control = &control
+	}
+	for _, a := range p.Arms[1:] {
+		one := p.estimate(blocks, measure, a.Name, alpha/float64(len(p.Arms)-1))
+		floor := e.Floor
+		if p.NoControl {
+			floor = series.Some(0.0)
+		}
+		one.Verdict = p.conclude(&one, floor)
+		e.Arms = append(e.Arms, Comparison{a.Name, one})
+	}
+	return e
+}
+
+// conclude returns the verdict. Without a noise floor there is none.
+func (p *Plan) conclude(e *Estimate, floor series.Optional[float64]) Verdict {
+	switch {
+	case !e.Low.Known || !floor.Known:
+	case (e.Low.Value > 1 || e.High.Value < 1) && math.Abs(math.Log(e.Ratio.Value)) > math.Log1p(floor.Value):
+		return Different
+	case e.Low.Value >= 1-p.Limit && e.High.Value <= 1+p.Limit && floor.Value <= p.Limit:
+		return Equivalent
+	}
+	return Undecided
+}
+
+// estimate estimates the ratio of one arm.
+func (p *Plan) estimate(blocks []Block, measure, arm string, level float64) Estimate {
+	e := Estimate{Verdict: Undecided, alpha: level}
+	for _, pair := range p.pairs(blocks, arm) {
+		before, okBefore := pair[0].Measured[measure]
+		after, okAfter := pair[1].Measured[measure]
+		switch {
+		case !pair[0].isOver() || !pair[1].isOver():
+		case !okBefore || !okAfter || !(before > 0) || !(after > 0):
+			e.Lost++
+		default:
+			e.pairs = append(e.pairs, Pair{math.Log(after / before), pair})
+			e.Blocks += len(pair)
+		}
+	}
+	if b := e.bounds(); b.N > 0 {
+		e.Ratio = series.Some(math.Exp(b.Mean))
+		if !math.IsInf(b.High, 1) {
+			e.Low, e.High = series.Some(math.Exp(b.Low)), series.Some(math.Exp(b.High))
+		}
+	}
+	return e
+}
+
+// pairs returns the pairs of an arm: the first two blocks of a round, and the last two.
+func (p *Plan) pairs(blocks []Block, arm string) [][2]*Block {
+	var all [][2]*Block
+	var open *Block // the first block of a pair
+	round, isCompared := -1, false
+	for i := range blocks {
+		b := &blocks[i]
+		if b.Round != round {
+			round, isCompared = b.Round, b.Round >= 0 && p.compares(b.Round, arm)
+		}
+		switch {
+		case !isCompared:
+		case open == nil || open.Round != b.Round:
+			open = b
+		case open.Arm == arm:
+			all, open = append(all, [2]*Block{b, open}), nil
+		default:
+			all, open = append(all, [2]*Block{open, b}), nil
+		}
+	}
+	return all
+}
+
+// compares reports whether a round compares this arm.
+func (p *Plan) compares(round int, arm string) bool {
+	order := p.Round(round)
+	return order[0] == arm || order[1] == arm
+}
+
+func (e *Estimate) bounds() analysis.Bounds {
+	return analysis.PairBounds(e.logs(len(e.pairs)), e.alpha)
+}
+
+// logs returns the logarithms of the ratios of the first n pairs.
+func (e *Estimate) logs(n int) []float64 {
+	all := make([]float64, n)
+	for i := range all {
+		all[i] = e.pairs[i].Log
+	}
+	return all
+}
+
+// wanted returns how many more pairs would decide by this limit if the next ones are as those so far;
+// false if the noise is unknown, or none of a million would.
+func (e *Estimate) wanted(limit float64) (int, bool) {
+	b := e.bounds()
+	if b.N < 2 {
+		return 0, false
+	}
+	difference := math.Abs(b.Mean)
+	least := max(difference, math.Log1p(limit)-difference)
+	for n := b.N + 1; n < 1_000_000; n += max(1, n/50) {
+		if analysis.PairWidth(n, b.Noise, e.alpha) < least {
+			return n - b.N, true
+		}
+	}
+	return 0, false
+}
+
+// check applies a relative limit to an arm.
+func (p *Plan) check(limit *review.Condition, e *Estimate, floor series.Optional[float64]) (compare.Result, string) {
+	switch {
+	case !e.Ratio.Known:
+		return compare.Unclear, "no pair of blocks has this value"
+	case !e.Low.Known:
+		return compare.Unclear, e.text() + ": too few pairs"
+	case !p.NoControl && !floor.Known:
+		return compare.Unclear, e.text() + ": the noise floor is not known yet"
+	}
+	isBelow := limit.Compare[0] == '<'
+	beyond := isBelow && e.High.Value < limit.Bound || !isBelow && e.Low.Value > limit.Bound
+	within := isBelow && e.Low.Value > limit.Bound || !isBelow && e.High.Value < limit.Bound
+	isNoise := !p.NoControl && math.Abs(math.Log(e.Ratio.Value)) <= math.Log1p(floor.Value)
+	switch {
+	case beyond && isNoise:
+		return compare.Unclear, e.text() + ": not above the noise floor"
+	case beyond:
+		return compare.Broken, e.text()
+	case within:
+		return compare.Held, e.text()
+	}
+	return compare.Unclear, e.text()
+}
+
+// text returns the difference with its interval: "-4.1 % (-5.0 to -3.2)".
+func (e *Estimate) text() string {
+	if !e.Ratio.Known {
+		return "no pair of blocks yet"
+	}
+	text := percent(e.Ratio.Value) + " %"
+	if e.Low.Known {
+		text += fmt.Sprintf(" (%s to %s)", percent(e.Low.Value), percent(e.High.Value))
+	}
+	return text
+}
+
+// percent formats a ratio as a difference in percent, without the sign.
+func percent(ratio float64) string { return fmt.Sprintf("%+.1f", 100*(ratio-1)) }
+
+// decided reports whether all limits are decided or, without any, whether each arm has a verdict.
+func (p *Plan) decided(blocks []Block) bool {
+	limits := 0
+	for _, limit := range p.Limits() {
+		if !limit.Relative {
+			continue
+		}
+		limits++
+		e := p.Compare(blocks, limit.Name())
+		for i := range e.Arms {
+			if result, _ := p.check(limit, &e.Arms[i].Estimate, e.Floor); result == compare.Unclear {
+				return false
+			}
+		}
+	}
+	if limits > 0 {
+		return true
+	}
+	for _, one := range p.Compare(blocks, p.Measure).Arms {
+		if one.Verdict == Undecided {
+			return false
+		}
+	}
+	return true
+}
+
+// spent returns how long the blocks took together.
+func spent(blocks []Block) time.Duration {
+	sum := 0.0
+	for i := range blocks {
+		sum += blocks[i].Seconds
+	}
+	return time.Duration(sum * float64(time.Second))
+}

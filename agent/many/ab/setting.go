@@ -1,0 +1,220 @@
+package ab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/model/engine"
+	"github.com/benchwatch/benchwatch/agent/model/engine/mysql"
+	"github.com/benchwatch/benchwatch/agent/model/table"
+)
+
+// Toggle is a setting that is switched while one run goes on.
+type Toggle struct {
+	// Text switches to the value that replaces {v}: a SET GLOBAL statement, a request such as
+	// "POST http://…", or a shell command.
+	Text string `json:"text"`
+	// EverySeconds is the length of a block.
+	EverySeconds float64 `json:"every_seconds"`
+	// Servers run the statement.
+	Servers []Server `json:"servers,omitempty"`
+	// Restore is the value that is set at the end, of a request or a command.
+	Restore string `json:"restore,omitempty"`
+	// CarryOverSeconds after a switch do not count, since they differ from the rest of their block, by
+	// CarryOverShare at most. Both are found from the data.
+	CarryOverSeconds float64 `json:"carry_over_seconds,omitempty"`
+	CarryOverShare   float64 `json:"carry_over_share,omitempty"`
+}
+
+// Server is a server of a statement. A login is stored without its password: that is read again from
+// the configuration.
+type Server struct {
+	Name string `json:"name"`
+	// Config is the configuration file that has the server; otherwise it needs no password.
+	Config  string `json:"config,omitempty"`
+	Address string `json:"address,omitempty"`
+	User    string `json:"user,omitempty"`
+}
+
+// Connect returns the login of a server.
+type Connect func(Server) (engine.Target, error)
+
+// ValueName is the placeholder of a toggle.
+const ValueName = "v"
+
+// toggleTimeout limits one switch.
+const toggleTimeout = 10 * time.Second
+
+var (
+	setGlobal = regexp.MustCompile(`(?is)^\s*SET\s+GLOBAL\s+([a-z0-9_.]+)\s*=\s*(.+?)\s*;?\s*$`)
+	request   = regexp.MustCompile(`^(GET|PUT|POST|PATCH|DELETE) +(https?://\S+)$`)
+	plainText = regexp.MustCompile(`^[A-Za-z0-9_.+:-]+$`)
+	// part is an assignment of a value that lists several, such as wsrep_provider_options.
+	part = regexp.MustCompile(`^['"]([a-z0-9_.]+)\s*=\s*\{v\};?['"]$`)
+)
+
+// Check returns an error for a toggle that can't work.
+func (t *Toggle) Check(values []string) error {
+	switch {
+	case !strings.Contains(t.Text, "{"+ValueName+"}"):
+		return errors.New("--toggle has no {v}: put it where the values belong")
+	case len(values) < 2:
+		return errors.New("--values needs two values: --values 1,2")
+	case t.EverySeconds < 3:
+		return fmt.Errorf("--every %gs: at least 3s, since the seconds after a switch do not count", t.EverySeconds)
+	}
+	for i, v := range values {
+		if !plainText.MatchString(v) {
+			return fmt.Errorf("--values: %q has characters other than letters, digits and _.+:-", v)
+		}
+		if slices.Contains(values[:i], v) {
+			return fmt.Errorf("--values has %s twice: the arms are the same", v)
+		}
+	}
+	word, _, _ := strings.Cut(strings.ToUpper(strings.TrimSpace(t.Text)), " ")
+	if word == "SET" && !t.IsStatement() || word == "ALTER" || word == "UPDATE" {
+		return errors.New("--toggle: of the statements only SET GLOBAL name = {v} can be restored")
+	}
+	return nil
+}
+
+// IsStatement reports whether servers run the toggle.
+func (t *Toggle) IsStatement() bool { return setGlobal.MatchString(t.Text) }
+
+// change is one switch of one server, or of the setting of a request or command.
+type change struct {
+	Server Server `json:"server,omitzero"`
+	Text   string `json:"text"`
+}
+
+// run carries a change out.
+func (c *change) run(ctx context.Context, connect Connect) error {
+	ctx, cancel := context.WithTimeout(ctx, toggleTimeout)
+	defer cancel()
+	if setGlobal.MatchString(c.Text) {
+		target, err := connect(c.Server)
+		if err != nil {
+			return err
+		}
+		if err := mysql.Execute(ctx, target, c.Text); err != nil {
+			return fmt.Errorf("%s: %s: %w", c.Server.Name, c.Text, err)
+		}
+		return nil
+	}
+	if m := request.FindStringSubmatch(c.Text); m != nil {
+		r, err := http.NewRequestWithContext(ctx, m[1], m[2], http.NoBody)
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.Text, err)
+		}
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.Text, err)
+		}
+		defer answer.Body.Close()
+		_, _ = io.CopyN(io.Discard, answer.Body, 1<<20) // the status decides
+		if answer.StatusCode/100 != 2 {
+			return fmt.Errorf("%s: %s", c.Text, answer.Status)
+		}
+		return nil
+	}
+	output, err := exec.CommandContext(ctx, "sh", "-c", c.Text).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s: %w: %s", c.Text, err, table.Clip(strings.TrimSpace(string(output)), 200))
+	}
+	return nil
+}
+
+// changes returns the changes that switch to a value.
+func (t *Toggle) changes(value string) []change {
+	text := strings.ReplaceAll(t.Text, "{"+ValueName+"}", value)
+	if !t.IsStatement() {
+		return []change{{Text: text}}
+	}
+	var all []change
+	for _, s := range t.Servers {
+		all = append(all, change{s, text})
+	}
+	return all
+}
+
+// originals returns the changes that restore the setting, and proves that they are permitted: each is
+// carried out once, which changes nothing.
+func (t *Toggle) originals(ctx context.Context, connect Connect) ([]change, error) {
+	if !t.IsStatement() {
+		return t.changes(t.Restore), nil
+	}
+	m := setGlobal.FindStringSubmatch(t.Text)
+	var all []change
+	for _, s := range t.Servers {
+		target, err := connect(s)
+		if err != nil {
+			return nil, err
+		}
+		ctx, cancel := context.WithTimeout(ctx, toggleTimeout)
+		defer cancel()
+		is, err := mysql.Variable(ctx, target, m[1])
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", s.Name, err)
+		}
+		text := "SET GLOBAL " + m[1] + " = " + literal(is)
+		if option := part.FindStringSubmatch(m[2]); option != nil {
+			v, ok := optionOf(is, option[1])
+			if !ok {
+				return nil, fmt.Errorf("%s: %s has no %s", s.Name, m[1], option[1])
+			}
+			text = strings.ReplaceAll(t.Text, "{"+ValueName+"}", v)
+		}
+		c := change{s, text}
+		if err := c.run(ctx, connect); err != nil {
+			return nil, err
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// CheckRights returns an error if the setting can't be read, or the login may not set it.
+func (t *Toggle) CheckRights(ctx context.Context, connect Connect) error {
+	if !t.IsStatement() {
+		return nil
+	}
+	_, err := t.originals(ctx, connect)
+	return err
+}
+
+// literal returns a value as SQL has it.
+func literal(value string) string {
+	if _, err := strconv.ParseFloat(value, 64); err == nil {
+		return value
+	}
+	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `''`).Replace(value) + "'"
+}
+
+// optionOf returns an option of a list such as "gcs.fc_limit = 16; gcs.fc_factor = 1.0".
+func optionOf(list, name string) (string, bool) {
+	for one := range strings.SplitSeq(list, ";") {
+		key, value, ok := strings.Cut(one, "=")
+		if ok && strings.TrimSpace(key) == name {
+			return strings.TrimSpace(value), true
+		}
+	}
+	return "", false
+}
+
+// apply carries changes out, each as far as possible.
+func apply(ctx context.Context, changes []change, connect Connect) error {
+	var all []error
+	for i := range changes {
+		all = append(all, changes[i].run(ctx, connect))
+	}
+	return errors.Join(all...)
+}

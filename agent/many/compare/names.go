@@ -1,0 +1,112 @@
+package compare
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/benchwatch/benchwatch/agent/model/table"
+	"github.com/benchwatch/benchwatch/agent/run/review"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+)
+
+// longestName bounds a value in the name of a group.
+const longestName = 30
+
+// NameByDifference names groups without facts by what distinguishes them: labels of the user, then
+// options of the tool, then other facts, then settings of the servers, such as "fc_limit=16". One
+// fact is enough if each group has its own value, else up to mostFacts together. Groups that
+// differ in nothing keep their names.
+func NameByDifference(groups []Group) {
+	if len(groups) < 2 || slices.ContainsFunc(groups, func(g Group) bool { return len(g.Facts) > 0 }) {
+		return
+	}
+	var differing []Difference
+	add := func(name string, of func(*review.Row) string) {
+		values, varies := groupValues(groups, of)
+		if !varies && differ(values) && !slices.ContainsFunc(differing, func(d Difference) bool { return d.Name == name || slices.Equal(d.Values, values) }) {
+			differing = append(differing, Difference{name, values})
+		}
+	}
+	for _, name := range factsByMeaning(groups) {
+		add(name, func(r *review.Row) string { return factOf(r, name) })
+	}
+	for _, name := range settingsOf(groups) {
+		add(name, func(r *review.Row) string { return r.ServerSettings[name] })
+	}
+	chosen := distinguishing(differing, len(groups))
+	if len(chosen) == 0 {
+		return
+	}
+	for i := range groups {
+		var words []string
+		groups[i].Facts = nil
+		for _, d := range chosen {
+			words = append(words, d.Name+"="+table.Clip(table.Dash(d.Values[i]), longestName))
+			groups[i].Facts = append(groups[i].Facts, rundir.Fact{Name: d.Name, Value: d.Values[i]})
+		}
+		groups[i].Name, groups[i].isRenamed = strings.Join(words, " "), true
+	}
+}
+
+// distinguishing returns the first difference with a value of its own for each group or, if there is none,
+// the fewest first ones that have one together; none if all of them do not suffice.
+func distinguishing(all []Difference, groups int) []Difference {
+	tells := func(chosen []Difference) bool {
+		found := map[string]bool{}
+		for i := range groups {
+			key := ""
+			for _, d := range chosen {
+				key += table.Clip(d.Values[i], longestName) + "\x00"
+			}
+			found[key] = true
+		}
+		return len(found) == groups
+	}
+	for i := range all {
+		if !slices.Contains(all[i].Values, "") && tells(all[i:i+1]) {
+			return all[i : i+1]
+		}
+	}
+	for n := 2; n <= min(len(all), mostFacts); n++ {
+		if tells(all[:n]) {
+			return all[:n]
+		}
+	}
+	return nil
+}
+
+// factsByMeaning returns the names of the facts of runs: labels of the user, options of the tool, the rest.
+func factsByMeaning(groups []Group) []string {
+	var labels, options, facts []string
+	for _, g := range groups {
+		for i := range g.Runs {
+			r := &g.Runs[i]
+			for _, f := range DistinguishingFacts(r) {
+				_, isLabel := r.Labels[f.Name]
+				switch {
+				case slices.Contains(r.Options, f.Name):
+					options = append(options, f.Name)
+				case isLabel:
+					labels = append(labels, f.Name)
+				default:
+					facts = append(facts, f.Name)
+				}
+			}
+		}
+	}
+	return slices.Concat(labels, options, facts)
+}
+
+// settingsOf returns the names of the servers' settings in order.
+func settingsOf(groups []Group) []string {
+	var names []string
+	for _, g := range groups {
+		for i := range g.Runs {
+			for name := range g.Runs[i].ServerSettings {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}

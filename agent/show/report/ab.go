@@ -1,0 +1,137 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/base/terminal"
+	"github.com/benchwatch/benchwatch/agent/many/ab"
+	"github.com/benchwatch/benchwatch/agent/model/table"
+	"github.com/benchwatch/benchwatch/agent/show/document"
+)
+
+// ABPage is the result of an A/B comparison with its charts.
+type ABPage struct {
+	ab.Result
+	// Sections are what the other formats show, in human-readable form.
+	Sections []document.Section `json:"sections"`
+
+	Made    time.Time `json:"-"`
+	Version string    `json:"-"`
+}
+
+// Text writes the result for a terminal.
+func (p *ABPage) Text(w io.Writer, t terminal.Terminal) error { return p.page().Text(w, t) }
+
+// Markdown writes the result as Markdown.
+func (p *ABPage) Markdown(w io.Writer) error { return p.page().Markdown(w) }
+
+// HTML writes one file that needs nothing else.
+func (p *ABPage) HTML(w io.Writer) error { return p.page().HTML(w) }
+
+// JSON writes the result for a program.
+func (p *ABPage) JSON(w io.Writer) error {
+	p.Sections = p.Layout()
+	return table.JSON(w, p)
+}
+
+func (p *ABPage) page() *document.Page {
+	d := document.Document{Title: "A/B comparison " + p.ID, Sections: p.Layout()}
+	d.Note.Text = "Ratios and differences are to " + p.Arms[0].Title()
+	return &document.Page{Title: d.Title, Made: p.Made, Version: p.Version, Documents: []document.Document{d}}
+}
+
+// Layout returns what is shown of an A/B comparison: the verdict, what supports it, and what paid for
+// the difference.
+func (p *ABPage) Layout() []document.Section {
+	r := &p.Result
+	var d document.Document
+	verdicts := make([]document.Sentence, len(r.Summary))
+	for i, text := range r.Summary {
+		level := document.Good
+		if r.Arms[i+1].Estimate.Verdict == ab.Undecided {
+			level = document.Unknown
+		}
+		verdicts[i] = document.Sentence{Level: level, Strong: text}
+	}
+	if r.Stopped != "" {
+		verdicts = append(verdicts, document.Sentence{Level: document.Warning, Text: "ended: " + r.Stopped})
+	}
+	block := document.Lines(verdicts...)
+	block.Marked = r.Verdict == ab.Undecided
+	d.Add("verdict", "Verdict", block)
+	if r.Comparison != nil {
+		d.Add("limits", "Limits", document.Table(r.Comparison.LimitTable()))
+	}
+	d.Add("trust", "How far to trust it", document.List(r.Trust...))
+	d.Add("figures", "Blocks and interval", document.Block{Drawings: plotDrawings(p.plots())})
+	d.Add("failed", "Blocks without a result", document.List(r.Failures()...))
+	if c := r.Comparison; c != nil && len(c.Lines) > 0 {
+		pooled := ComparisonPage{Comparison: *c}
+		pooled.Limits = nil // shown above
+		for _, s := range pooled.Layout() {
+			if s.ID == "summary" {
+				s.Title = "What paid for it"
+				s.Blocks = append([]document.Block{document.Prose("All blocks of each arm, compared as independent runs. The verdict above is from pairs, which see smaller differences.")}, s.Blocks...)
+			}
+			d.Sections = append(d.Sections, s)
+		}
+	}
+	return d.Sections
+}
+
+// plots returns the blocks over time by arm, and the interval over pairs.
+func (p *ABPage) plots() []*Plot {
+	r := &p.Result
+	unit := r.Unit
+	blocks := &Plot{Title: r.Measure + " of the blocks", Unit: unit, X: Axis{Title: "minutes since the first block"}}
+	names := []string{}
+	for i := range r.Arms {
+		names = append(names, r.Arms[i].Name)
+	}
+	if r.Control != nil {
+		names = append(names, ab.Control)
+	}
+	for _, name := range names {
+		line := PlotLine{Name: name}
+		for i := range r.Runs {
+			b := &r.Runs[i]
+			if b.Arm != name || b.Round == 0 || !b.Value.Known {
+				continue
+			}
+			v := b.Value.Value
+			line.Points = append(line.Points, Point{X: b.StartSeconds / 60, Y: v, Low: v, High: v, Title: fmt.Sprintf("block %d, round %d: %s", i+1, b.Round, b.Run)})
+		}
+		blocks.Lines = append(blocks.Lines, line)
+	}
+	interval := &Plot{Title: "interval of the difference", Unit: "%", X: Axis{Title: "pairs of blocks"}, Notes: []string{"a bar is the interval after so many pairs, with 95 % confidence at all of them together"}}
+	last := 1.0
+	for _, name := range names[1:] {
+		line := PlotLine{Name: name}
+		for i := range r.Intervals {
+			one := &r.Intervals[i]
+			if one.Arm != name || !one.Low.Known || one.High.Value-one.Low.Value > 1 {
+				continue // too wide to show anything
+			}
+			line.Points = append(line.Points, Point{X: float64(one.Pairs), Y: 100 * (one.Ratio - 1), Low: 100 * (one.Low.Value - 1), High: 100 * (one.High.Value - 1)})
+			last = math.Max(last, float64(one.Pairs))
+		}
+		if len(line.Points) > 0 {
+			interval.Lines = append(interval.Lines, line)
+		}
+	}
+	if len(interval.Lines) > 0 {
+		for _, at := range []float64{-100 * r.Limit, 0, 100 * r.Limit} {
+			name := "no difference"
+			if at != 0 {
+				name = fmt.Sprintf("limit %+.3g %%", at)
+			}
+			first := interval.Lines[0].Points[0].X
+			interval.Lines = append(interval.Lines, PlotLine{Name: name, Fit: true, Points: []Point{{X: first, Y: at, Low: at, High: at}, {X: last, Y: at, Low: at, High: at}}})
+		}
+	}
+	return slices.DeleteFunc([]*Plot{blocks, interval}, func(p *Plot) bool { return p.Empty() })
+}

@@ -1,0 +1,180 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/benchwatch/benchwatch/agent/base/analysis"
+	"github.com/benchwatch/benchwatch/agent/model/engine"
+	"github.com/benchwatch/benchwatch/agent/model/measure"
+	"github.com/benchwatch/benchwatch/agent/model/table"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/run/host"
+	"github.com/benchwatch/benchwatch/agent/show/document"
+)
+
+// shownBy are the measures whose charts are the evidence of a limit, the most telling first.
+var shownBy = map[analysis.Limit][]*measure.Measure{
+	analysis.LimitFlowControl:  {engine.FlowControl, engine.FlowControlSent, engine.ReplicationQueue},
+	analysis.LimitReplication:  {engine.ReplicationSessions, engine.LagSeconds},
+	analysis.LimitCommit:       {engine.CommitSessions, host.DiskBusy, host.DiskWait},
+	analysis.LimitRowLocks:     {engine.RowLockSessions, engine.LockWaits, engine.Deadlocks},
+	analysis.LimitLocks:        {engine.LockSessions},
+	analysis.LimitUserLocks:    {engine.LockSessions},
+	analysis.LimitLatches:      {engine.LatchSessions},
+	analysis.LimitThreadPool:   {engine.LatchSessions},
+	analysis.LimitSleep:        {engine.OtherSessions},
+	analysis.LimitState:        {engine.OtherSessions},
+	analysis.LimitDisk:         {host.DiskBusy, host.DiskWait, host.DiskQueue},
+	analysis.LimitPool:         {engine.PageMisses, engine.PagesRead, host.DiskBusy},
+	analysis.LimitCheckpoint:   {engine.CheckpointAge, host.DiskBusy},
+	analysis.LimitPurge:        {engine.HistoryList},
+	analysis.LimitConnections:  {engine.RefusedConnections, engine.OpenConnections},
+	analysis.LimitPorts:        {engine.OpenedConnections},
+	analysis.LimitFiles:        {engine.OpenConnections},
+	analysis.LimitNetwork:      {host.NetworkBusy, engine.NetworkSessions},
+	analysis.LimitRoundTrip:    {engine.RoundTrip},
+	analysis.LimitOutside:      {engine.RunningThreads, engine.RoundTrip},
+	analysis.LimitClients:      {engine.RunningThreads, host.Busy},
+	analysis.LimitRate:         {tool.QueueLength},
+	analysis.LimitOtherLoad:    {engine.QueryRate},
+	analysis.LimitServerCPU:    {host.Busy, engine.RunningSessions},
+	analysis.LimitSharedCPU:    {host.Busy, engine.RunningSessions},
+	analysis.LimitGeneratorCPU: {host.Busy, host.CPUStall},
+	analysis.LimitToolCPU:      {host.Busy, host.CPUStall},
+	analysis.LimitProcessCPU:   {engine.ServerCPU, host.Busy},
+	analysis.LimitNeighbours:   {host.Busy, host.CPUStall},
+	analysis.LimitOneCore:      {host.BusiestCore},
+	analysis.LimitServerCore:   {host.BusiestCore},
+	analysis.LimitSteal:        {host.Steal},
+}
+
+var (
+	// troubles are looked at where the verdict names fewer than mostEvidence charts.
+	troubles = []*measure.Measure{engine.FlowControl, engine.FlowControlSent, engine.LagSeconds, engine.RunningSessions, tool.ErrorRate, engine.RunningThreads, engine.QueryRate}
+	// headlines follow the evidence.
+	headlines = []*measure.Measure{tool.Throughput, tool.HeadlineLatency, host.Busy}
+	// first are the charts of a run that is not over, which has no verdict yet: who asks for pauses is
+	// beside the pauses.
+	first = []*measure.Measure{tool.Throughput, tool.HeadlineLatency, host.Busy, engine.FlowControl, engine.FlowControlSent, engine.LagSeconds, engine.RunningSessions}
+)
+
+// mostEvidence is how many charts show what limited a run.
+const mostEvidence = 3
+
+// chartOf returns the measure that has the chart with m.
+func chartOf(m *measure.Measure) *measure.Measure { return cmp.Or(m.ChartOf, m) }
+
+// ChartID is the name of a measure's chart on the page.
+func ChartID(m *measure.Measure) string { return string(m.Scope) + "-" + m.ID }
+
+// chartBlocks arranges the charts of a run: the evidence of its verdict, throughput and latency, then
+// the others folded by what they are about, and last those without information.
+func chartBlocks(charts []Chart, v *analysis.Verdict) []document.Block {
+	var lead []*measure.Measure
+	take := func(wanted []*measure.Measure, most int) {
+		for _, m := range wanted {
+			m = chartOf(m)
+			i := slices.IndexFunc(charts, func(c Chart) bool { return c.Measure == m })
+			if i >= 0 && len(lead) < most && !slices.Contains(lead, m) && (!charts[i].isFlat() || slices.Contains(headlines, m)) {
+				lead = append(lead, m)
+			}
+		}
+	}
+	if v != nil {
+		for i := range v.Findings {
+			take(shownBy[v.Findings[i].Limit], mostEvidence)
+		}
+		if len(v.Behind) > 0 {
+			take([]*measure.Measure{engine.LagSeconds, engine.LagTransactions}, mostEvidence)
+		}
+	}
+	take(troubles, mostEvidence)
+	take(headlines, mostEvidence+len(headlines))
+	return arrange(charts, lead)
+}
+
+// part is the charts about one thing.
+type part struct {
+	about  string
+	charts []Chart
+}
+
+// arrange returns a block with the lead charts and folded ones with the others.
+func arrange(charts []Chart, lead []*measure.Measure) []document.Block {
+	parts := map[measure.Scope]*part{measure.Run: {about: "of the tool"}, measure.Server: {about: "of the servers"}, measure.Host: {about: "of the machines"}}
+	leading, flat := make([]Chart, len(lead)), part{about: "that hardly change"}
+	for _, c := range charts {
+		switch i := slices.Index(lead, c.Measure); {
+		case i >= 0:
+			leading[i] = c
+		case c.isFlat():
+			flat.charts = append(flat.charts, c)
+		default:
+			parts[c.Scope].charts = append(parts[c.Scope].charts, c)
+		}
+	}
+	blocks := []document.Block{{Drawings: chartDrawings(leading)}, parts[measure.Run].folded(), parts[measure.Server].folded(), parts[measure.Host].folded(), flat.folded()}
+	blocks[len(blocks)-1].Unprinted = true
+	return blocks
+}
+
+// folded returns the charts behind a line that names them.
+func (p *part) folded() document.Block {
+	names := make([]string, len(p.charts))
+	for i := range p.charts {
+		names[i] = p.charts[i].Title
+	}
+	return document.Block{
+		Drawings: chartDrawings(p.charts),
+		Fold:     fmt.Sprintf("%s %s: %s", table.Plural(len(p.charts), "chart"), p.about, strings.Join(names, ", ")),
+	}
+}
+
+// LiveCharts arranges the charts of the catalogue for a run that is not over.
+func LiveCharts() []document.Block {
+	var charts []Chart
+	for _, scope := range []measure.Scope{measure.Run, measure.Server, measure.Host} {
+		for _, m := range measure.All(scope) {
+			if len(m.Charted()) > 0 {
+				charts = append(charts, newChart(m))
+			}
+		}
+	}
+	blocks := arrange(charts, first)
+	for i, name := range []string{"", "The tool", "Servers", "Machines"} { // which of them have values changes
+		blocks[i].Fold = name
+	}
+	return blocks[:4]
+}
+
+const (
+	// flatSpread is the share of a line's largest value within which its values are alike, littleShare
+	// the share of a whole below which nothing happens.
+	flatSpread  = 0.02
+	littleShare = 0.01
+)
+
+// isFlat reports whether the chart has nothing to show: each line is about constant, or a share close
+// to 0.
+func (c *Chart) isFlat() bool {
+	if len(c.Lines) == 0 || c.Measure == nil {
+		return false
+	}
+	for i := range c.Lines {
+		t := &c.Lines[i].tally
+		if t.Count == 0 {
+			continue
+		}
+		if c.base == measure.Ratio && math.Abs(t.Max) < littleShare && t.Min >= 0 {
+			continue
+		}
+		if t.Max-t.Min > flatSpread*math.Abs(t.Max) {
+			return false
+		}
+	}
+	return true
+}
