@@ -15,8 +15,13 @@ export function printReports(): void {
   });
 }
 
-/** The document at an address; null if there is none. The browser prints as soon as the event is over, so this waits. */
-function read(address: string): Document | null {
+interface Report {
+  style: string;
+  body: Document;
+}
+
+/** The report at an address; null if there is none. The browser prints as soon as the event is over, so this waits. */
+function read(address: string): Report | null {
   const request = new XMLHttpRequest();
   request.open('GET', address, false);
   try {
@@ -24,13 +29,16 @@ function read(address: string): Document | null {
   } catch {
     return null; // the agent is gone: the page is printed as it is
   }
-  return request.status === 200 ? new DOMParser().parseFromString(request.responseText, 'text/html') : null;
+  if (request.status !== 200) return null;
+  // The page's policy refuses the style within a document, even in one that is only parsed.
+  const [before = '', style = '', after = ''] = request.responseText.split(/<\/?style>/, 3);
+  return { style, body: new DOMParser().parseFromString(before + after, 'text/html') };
 }
 
 /** Shows a document with its own style, and returns what brings the page back. */
-function show(report: Document): () => void {
+function show({ style: text, body: report }: Report): () => void {
   const style = new CSSStyleSheet();
-  style.replaceSync(report.querySelector('style')?.textContent ?? '');
+  style.replaceSync(text);
   const links = [...document.querySelectorAll<HTMLLinkElement>('link[rel=stylesheet]')];
   const own = [...document.body.childNodes];
   for (const link of links) link.disabled = true;
