@@ -78,7 +78,7 @@ func runMongoLoad(args []string) error {
 func mongoAgent(t *testing.T) (*servers.Group, *agent, func(seconds int) []string) {
 	t.Helper()
 	dir := filepath.Join(env.dir, "mongodb")
-	g, err := servers.Start(t.Context(), dir, servers.MongoDB, servers.Options{Servers: 3, Attached: true, Settings: []string{"shardsvr=true", "setParameter=flowControlTargetLagSeconds=3"}})
+	g, err := servers.Start(t.Context(), dir, servers.MongoDB, servers.Options{Servers: 3, Attached: true, Settings: []string{"shardsvr=true"}})
 	must(t, err)
 	t.Cleanup(func() { must(t, g.Stop(context.Background())) })
 	var config strings.Builder
@@ -165,7 +165,7 @@ func TestMongoDBRuns(t *testing.T) {
 		}
 	}
 
-	w = a.Run(t, "failover", load(12)...)
+	w = a.Run(t, "failover", load(10)...)
 	a.elapsed(t, "failover", 3)
 	must(t, g.Kill(1))
 	agents.Wait(t, 20*time.Second, "another primary", func() error {
@@ -183,10 +183,6 @@ func TestMongoDBRuns(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("the report lacks %q", want)
 		}
-	}
-	// With two data-bearing members of three, the majority can't advance: flow control limits writes.
-	if !regexp.MustCompile(`Flow control +– +[1-9][\d.]* %`).MatchString(text) {
-		t.Error("the report lacks the flow control of the new primary")
 	}
 	if t.Failed() {
 		t.Log(text)
