@@ -18,7 +18,6 @@ import (
 var trustedReads = map[string]string{
 	"app/cli/init.go: r.in.ReadString":             "its reader has a limit",
 	"base/clock/boot_linux.go: os.ReadFile":        "procfs",
-	"run/host/facts.go: os.ReadFile":               "procfs and sysfs",
 	"model/engine/atlas/sockets.go: os.ReadFile":   "procfs",
 	"many/archive/location.go: os.ReadFile":        "sysfs, and the file with the user's credentials",
 	"model/engine/atlas/process.go: os.ReadFile":   "procfs",

@@ -2,8 +2,15 @@ package figures
 
 import (
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/benchwatch/benchwatch/internal/agents"
+	"github.com/benchwatch/benchwatch/internal/need"
 )
 
 // auroraTables are the tables of the article by workload and engine: concurrency, thousand queries
@@ -15,27 +22,45 @@ var auroraTables = map[string]string{
 	"rw/aurora": "400 160 77 38.89, 1000 188 92 81.51, 2000 184 97 163.37, 3000 172 97 259.77, 4000 152 98 391.70, 5000 140 98 534.18, 6000 128 98 638.33",
 }
 
-// TestAurora is four generators as one run, the servers' CPU beside what the generators
-// report, and settings across the top.
+// TestAurora is four generators of sysbench 0.5 as one run, and settings across the top. The CPU is that of
+// CloudWatch, one value a minute, in a Prometheus.
 func TestAurora(t *testing.T) {
+	need.Program(t, "prometheus")
+	need.Program(t, "promtool")
 	l := newLab(t)
+	at := time.Now().Add(-24 * time.Hour).Truncate(time.Minute)
+	points := map[string][]string{} // of the CPU, by engine
 	for path, cells := range auroraTables {
+		engine := path[3:]
 		for cell := range strings.SplitSeq(cells, ", ") {
 			var threads int
 			var qps, busy, avg float64
 			if _, err := fmt.Sscan(cell, &threads, &qps, &busy, &avg); err != nil {
 				t.Fatal(err)
 			}
+			at = at.Add(10 * time.Minute)
 			for generator := range 4 {
 				tps := float64(threads) / avg * 1000 / 4
-				l.log(fmt.Sprintf("%s/%d/client%d.log", path, threads, generator), "%s", sysbench05(threads/4, 300, tps, qps*1000/4, avg))
+				name := fmt.Sprintf("%s/%d/client%d.log", path, threads, generator)
+				l.log(name, "%s", sysbench05(threads/4, 300, tps, qps*1000/4, avg))
+				end := at.Add(5 * time.Minute)
+				if err := os.Chtimes(filepath.Join(l.logs, name), end, end); err != nil {
+					t.Fatal(err)
+				}
 			}
-			line := fmt.Sprintf(" 9  0      0 551396 1342476 20227152    0    0   180   128 6174 14193 %.0f  0 %.0f  0  0\n", busy, 100-busy)
-			l.log(fmt.Sprintf("%s/%d/vmstat.txt", path, threads), "procs -----------memory---------- ---swap-- -----io---- -system-- ------cpu-----\n"+
-				" r  b   swpd   free   buff  cache   si   so    bi    bo   in   cs us sy id wa st\n%s", strings.Repeat(line, 6))
+			for minute := -1; minute < 7; minute++ { // idle before and after the run
+				value := 1.0
+				if minute >= 0 && minute < 5 {
+					value = busy
+				}
+				points[engine] = append(points[engine], fmt.Sprintf("aws_rds_cpuutilization_average{dimension_DBInstanceIdentifier=%q} %g %d\n", "bench-"+engine, value, at.Add(time.Duration(minute)*time.Minute).Unix()))
+			}
 		}
 	}
-	l.run("runs", "import", "--label-from={workload}/{engine}/*/client{generator}.log", "--label=suite=aurora", l.logs)
+	config := l.cloudWatch(strings.Join(points["mysql"], "") + strings.Join(points["aurora"], ""))
+	for path := range auroraTables {
+		l.run("runs", "import", "--config.file="+config, "--targets="+path[3:], "--label-from={workload}/{engine}/*/client{generator}.log", "--label=suite=aurora", filepath.Join(l.logs, path))
+	}
 	for workload, rows := range map[string][]string{
 		"ro": {"measure threads → 400 1000 2000 3000 4000 5000 6000\n",
 			"qps engine=mysql 112000.00 108000.00 95000.00 88000.00 44000.00 17000.00 8900.00\n",
@@ -46,8 +71,42 @@ func TestAurora(t *testing.T) {
 			"cpu % engine=aurora 77.00 92.00 97.00 97.00 98.00 98.00 98.00\n",
 			"avg ms engine=mysql 68.94 168.17 384.80 778.60 2073.83 2569.24 5815.39\n"},
 	} {
-		command := []string{"compare", "workload=" + workload + ",engine=mysql", "workload=" + workload + ",engine=aurora", "--x=threads"}
+		command := []string{"compare", "--config.file=" + config, "workload=" + workload + ",engine=mysql", "workload=" + workload + ",engine=aurora", "--x=threads"}
 		l.wants(l.run(append(command, "--measure=qps,cpu,avg")...), rows...)
 		l.figure("aurora-"+workload, append(command, "--measure=qps")...)
 	}
+}
+
+// cloudWatch starts a Prometheus with these points, and returns a configuration with it and the two targets.
+func (l *lab) cloudWatch(points string) string {
+	l.Helper()
+	dir := l.TempDir()
+	data, openMetrics, config := filepath.Join(dir, "data"), filepath.Join(dir, "points"), filepath.Join(dir, "prometheus.yml")
+	for path, text := range map[string]string{openMetrics: "# TYPE aws_rds_cpuutilization_average gauge\n" + points + "# EOF\n", config: "global: {}\n"} {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			l.Fatal(err)
+		}
+	}
+	if out, err := exec.Command("promtool", "tsdb", "create-blocks-from", "openmetrics", openMetrics, data).CombinedOutput(); err != nil {
+		l.Fatalf("%v\n%s", err, out)
+	}
+	p := agents.Prometheus{Address: agents.FreeAddress(l)}
+	agents.Start(l, "prometheus", "--config.file="+config, "--storage.tsdb.path="+data, "--web.listen-address="+p.Address, "--log.level=warn")
+	agents.Wait(l, time.Minute, "Prometheus has the points", func() error {
+		found, err := p.Query("count(count_over_time(aws_rds_cpuutilization_average[2d]))")
+		if err == nil && (len(found) != 1 || found[0] != 2) {
+			err = fmt.Errorf("%v series", found)
+		}
+		return err
+	})
+	own := filepath.Join(dir, "benchwatch.yml")
+	text := fmt.Sprintf(`prometheus: {url: "http://%s"}
+targets:
+  - {name: mysql, engine: mysql, address: "127.0.0.1:1", cloudwatch: bench-mysql}
+  - {name: aurora, engine: mysql, address: "127.0.0.1:2", cloudwatch: bench-aurora}
+`, p.Address)
+	if err := os.WriteFile(own, []byte(text), 0o600); err != nil {
+		l.Fatal(err)
+	}
+	return own
 }

@@ -247,6 +247,11 @@ func (s *store) history(ctx context.Context, dir rundir.Directory) (*record.Hist
 	if err == nil && errors.Is(h.Damage.Output, fs.ErrPermission) {
 		return nil, withHint(fmt.Errorf("run %s: %w", dir.ID(), h.Damage.Output), "ask its owner, or root")
 	}
+	if err == nil {
+		if err := s.config.ManagedServers().Add(ctx, h); err != nil {
+			h.Damage.Problems = append(h.Damage.Problems, err.Error())
+		}
+	}
 	return h, err
 }
 

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	commoncfg "github.com/prometheus/common/config"
+	"github.com/prometheus/common/model"
 
 	"github.com/benchwatch/benchwatch/agent/base/secret"
 	"github.com/benchwatch/benchwatch/agent/many/archive"
@@ -30,6 +31,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/model/tool/pattern"
 	tools "github.com/benchwatch/benchwatch/agent/model/tool/registry"
+	"github.com/benchwatch/benchwatch/agent/run/cloudwatch"
 	"github.com/benchwatch/benchwatch/agent/run/live"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 	"github.com/benchwatch/benchwatch/agent/run/topology"
@@ -214,6 +216,7 @@ type Target struct {
 	Behind       string            `key:"behind"`
 	Nodename     string            `key:"nodename"`
 	NodeExporter string            `key:"node_exporter"`
+	CloudWatch   string            `key:"cloudwatch"`
 	Role         string            `key:"role"`
 	User         string            `key:"user"`
 	PasswordFile string            `key:"password_file,file"`
@@ -339,7 +342,39 @@ func (g *Grafana) check() error {
 
 // Prometheus is the Prometheus that stores the series.
 type Prometheus struct {
-	URL string `key:"url"`
+	URL        string     `key:"url"`
+	CloudWatch CloudWatch `key:"cloudwatch"`
+}
+
+// CloudWatch names the series of an exporter of CloudWatch's metrics.
+type CloudWatch struct {
+	InstanceLabel   string `key:"instance_label" default:"dimension_DBInstanceIdentifier"`
+	CPU             string `key:"cpu" default:"aws_rds_cpuutilization_average"`
+	ReadIOPS        string `key:"read_iops" default:"aws_rds_read_iops_average"`
+	WriteIOPS       string `key:"write_iops" default:"aws_rds_write_iops_average"`
+	ReadThroughput  string `key:"read_throughput" default:"aws_rds_read_throughput_average"`
+	WriteThroughput string `key:"write_throughput" default:"aws_rds_write_throughput_average"`
+	QueueDepth      string `key:"queue_depth" default:"aws_rds_disk_queue_depth_average"`
+}
+
+func (c *CloudWatch) check() error {
+	if !model.LabelName(c.InstanceLabel).IsValidLegacy() {
+		return in("instance_label", fmt.Errorf("%q is not the name of a label", c.InstanceLabel))
+	}
+	return nil
+}
+
+// ManagedServers returns where CloudWatch's values of the targets with an instance are.
+func (c *Config) ManagedServers() *cloudwatch.Source {
+	n := &c.Prometheus.CloudWatch
+	s := &cloudwatch.Source{URL: c.Prometheus.URL, Instances: map[string]string{}, Names: cloudwatch.Names{
+		Instance: n.InstanceLabel, CPU: n.CPU, ReadIOPS: n.ReadIOPS, WriteIOPS: n.WriteIOPS,
+		ReadThroughput: n.ReadThroughput, WriteThroughput: n.WriteThroughput, QueueDepth: n.QueueDepth,
+	}}
+	for _, t := range c.Targets {
+		s.Instances[t.Name] = t.CloudWatch
+	}
+	return s
 }
 
 func (p *Prometheus) check() error { return in("url", CheckURL(p.URL)) }

@@ -75,8 +75,13 @@ var (
 	pressureMemory = counter("host_pressure_memory_seconds_total")
 )
 
-// Monitoring programs print shares instead of times.
+// Monitoring programs print shares instead of times, and CloudWatch has rates.
 var (
+	DiskOperationRate = gauge("host_disk_operations_per_second")
+	DiskReadRate      = gauge("host_disk_read_bytes_per_second")
+	DiskWriteRate     = gauge("host_disk_written_bytes_per_second")
+	DiskQueueDepth    = gauge("host_disk_queue_depth")
+
 	BusyShare   = gauge("host_cpu_busy_ratio")
 	IOWaitShare = gauge("host_cpu_iowait_ratio")
 	StealShare  = gauge("host_cpu_steal_ratio")
@@ -134,15 +139,15 @@ var (
 		ID: "disk_busy", Title: "Busiest disk", Note: "share of the time in which it had something to do",
 		Unit: measure.Ratio, Scope: measure.Host, Summary: measure.Mean, Spread: true, Rank: 80,
 	}).Or(measure.ValueOf(BusiestDiskShare))
-	_ = charted(81, "disk_read_rate", "Disk reads", "per second", measure.Bytes, measure.RateOf(DiskRead))
-	_ = charted(82, "disk_write_rate", "Disk writes", "per second", measure.Bytes, measure.RateOf(DiskWritten))
-	_ = charted(83, "disk_operations", "Disk operations", "reads and writes per second", measure.PerSecond, measure.RateOf(DiskReads).Plus(DiskWrites))
+	_ = charted(81, "disk_read_rate", "Disk reads", "per second", measure.Bytes, measure.RateOf(DiskRead), measure.ValueOf(DiskReadRate))
+	_ = charted(82, "disk_write_rate", "Disk writes", "per second", measure.Bytes, measure.RateOf(DiskWritten), measure.ValueOf(DiskWriteRate))
+	_ = charted(83, "disk_operations", "Disk operations", "reads and writes per second", measure.PerSecond, measure.RateOf(DiskReads).Plus(DiskWrites), measure.ValueOf(DiskOperationRate))
 	_ = inTables(84, "disk_flushes", "Disk flushes", "per second", measure.PerSecond, measure.RateOf(DiskFlushes))
 	// DiskWait is unknown while there are no operations.
 	DiskWait = charted(85, "disk_wait", "Disk latency", "mean time of a read or write, its queue included", measure.Seconds, measure.RateOf(DiskReadTime).Plus(DiskWriteTime).Over(DiskReads, DiskWrites))
 	// DiskReadWait is the same for reads alone.
 	DiskReadWait = inTables(85, "disk_read_wait", "Disk latency of reads", "mean time of a read, its queue included", measure.Seconds, measure.RateOf(DiskReadTime).Over(DiskReads))
-	DiskQueue    = charted(86, "disk_queue", "Disk queue", "reads and writes that are waited for, on average, of all disks", measure.Count, measure.RateOf(DiskQueueTime))
+	DiskQueue    = charted(86, "disk_queue", "Disk queue", "reads and writes that are waited for, on average, of all disks", measure.Count, measure.RateOf(DiskQueueTime), measure.ValueOf(DiskQueueDepth))
 
 	NetworkBusy = measure.New(measure.Measure{
 		ID: "network_busy", Title: "Busiest network interface", Note: "share of the speed of its link, in the busier direction",

@@ -1,12 +1,15 @@
 package record
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io/fs"
+	"math"
 	"slices"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 	"github.com/benchwatch/benchwatch/agent/run/host"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
@@ -82,6 +85,26 @@ func (h *History) readHosts(ctx context.Context) error {
 		}
 	}
 	return err
+}
+
+// AddMachine adds a machine whose values another source has, as frames in the order of their ticks. It has an
+// axis of its own, so that nothing is drawn between its values.
+func (h *History) AddMachine(m rundir.Machine, frames []engine.Frame) {
+	samples := &series.Thinned[ServerMeasure]{}
+	samples.ToolEnd, samples.Sorted, samples.MaxColumns = h.ToolEnd(), hasSpread, maxServers*len(measure.All(measure.Host))
+	d := statusReader{zero: h.Zero, rows: math.MaxInt, targets: map[string]*readTarget{}}
+	var w statusWriter
+	for _, f := range frames {
+		for line := range bytes.Lines(w.append(nil, f)) {
+			d.add(bytes.TrimSpace(line))
+		}
+	}
+	servers := addServers(measure.Host, nil, samples, d.servers, h.part)
+	samples.Settle()
+	cover(servers, samples.ToolEnd)
+	for _, s := range servers {
+		h.Hosts = append(h.Hosts, &Host{Server: s, Machine: m, samples: samples})
+	}
 }
 
 // machine returns what a machine is in the run.

@@ -103,6 +103,8 @@ func (r *Recorder) RecordSettings(f engine.Frame) error { return r.settings.reco
 const (
 	DumpEngine       = "status-dump"
 	MachineLogEngine = "monitor-log"
+	// CloudWatchEngine is for machines of managed servers, of which there is one value a minute.
+	CloudWatchEngine = "cloudwatch"
 )
 
 // MachineSettings begins the names of machines among the targets of settings.jsonl.

@@ -104,6 +104,9 @@ func (j *judge) outcome() {
 // machines says where what the machines did comes from, if benchwatch did not measure it.
 func (j *judge) machines() {
 	for _, one := range j.h.Hosts {
+		if one.Engine == record.CloudWatchEngine {
+			j.add(Note, "what the machine of %s did is from CloudWatch, by Prometheus: one value a minute, of whole minutes of the run", one.Target)
+		}
 		if one.Engine == record.MachineLogEngine {
 			j.add(Note, "what %s did is from the output of %s, which is assumed to have started with the tool", one.Target, strings.Join(one.Versions, ", "))
 		}

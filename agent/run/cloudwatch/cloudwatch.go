@@ -1,0 +1,212 @@
+// Package cloudwatch adds to the history of a run what CloudWatch recorded of its managed servers: one value
+// a minute, from the Prometheus that stores the series of an exporter. They are asked for when the history
+// is read, since they arrive minutes after the run.
+package cloudwatch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/model/engine"
+	"github.com/benchwatch/benchwatch/agent/model/table"
+	"github.com/benchwatch/benchwatch/agent/run/host"
+	"github.com/benchwatch/benchwatch/agent/run/record"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+)
+
+// Names are the names of an exporter's series, and of their label with the instance. An empty one is not
+// asked for.
+type Names struct {
+	Instance                        string
+	CPU                             string // percent
+	ReadIOPS, WriteIOPS             string // per second
+	ReadThroughput, WriteThroughput string // bytes per second
+	QueueDepth                      string
+}
+
+// Source is a Prometheus with such series.
+type Source struct {
+	URL   string
+	Names Names
+	// Instances are the instances of the managed servers, by target.
+	Instances map[string]string
+}
+
+// ErrNoSeries is matched by the error for an instance of which Prometheus has no series.
+var ErrNoSeries = errors.New("Prometheus has no series of CloudWatch")
+
+const (
+	period = time.Minute
+	// timeout limits the time for an answer, longestAnswer its length.
+	timeout       = 10 * time.Second
+	longestAnswer = 32 << 20
+)
+
+// client follows no redirect: the configuration names the address.
+var client = &http.Client{Timeout: timeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+
+// Add adds a machine for each managed server of the run, unless the history has one. The error is for the
+// first one that has no values; it never contains the address, which may hold a password.
+func (s *Source) Add(ctx context.Context, h *record.History) error {
+	if s.URL == "" || math.IsInf(h.ToolEnd(), 1) {
+		return nil
+	}
+	var first error
+	for _, target := range serversOf(&h.Snapshot.Meta, s.Instances) {
+		if slices.ContainsFunc(h.Hosts, func(one *record.Host) bool { return slices.Contains(one.Targets, target) }) {
+			continue
+		}
+		if err := s.add(ctx, h, target); err != nil && first == nil {
+			first = fmt.Errorf("CPU and disks of %s: %w", target, err)
+		}
+	}
+	return first
+}
+
+// serversOf returns the run's servers that have an instance, in the order of the run or of its user's choice.
+func serversOf(m *rundir.Meta, instances map[string]string) []string {
+	var all []string
+	if m.Servers != nil {
+		for _, s := range m.Servers.Targets {
+			all = append(all, s.Target)
+		}
+	}
+	if m.Selection != nil {
+		all = append(all, m.Selection.Targets...)
+	}
+	var managed []string
+	for _, name := range all {
+		if instances[name] != "" && !slices.Contains(managed, name) {
+			managed = append(managed, name)
+		}
+	}
+	return managed
+}
+
+func (s *Source) add(ctx context.Context, h *record.History, target string) error {
+	minutes, err := s.ask(ctx, s.Instances[target], h.Zero, h.At(h.ToolEnd()))
+	if err != nil {
+		return err
+	}
+	if len(minutes) == 0 {
+		return fmt.Errorf("%w for %s with a whole minute of the run; they arrive minutes later", ErrNoSeries, s.Instances[target])
+	}
+	t := &engine.Target{Name: target, Engine: record.CloudWatchEngine}
+	var frames []engine.Frame
+	for _, m := range minutes {
+		at := m.begin.Add(period)
+		frames = append(frames, engine.Frame{Tick: at, Interval: period, Samples: []engine.Sample{{
+			Target: t, Tick: at, Asked: at, Answered: at, Status: s.status(m.values),
+		}}})
+	}
+	h.AddMachine(rundir.Machine{Host: target, Roles: []rundir.HostRole{rundir.ServerHost}, Targets: []string{target}}, frames)
+	return nil
+}
+
+// status returns the values of a minute.
+func (s *Source) status(values map[string]float64) *engine.Status {
+	out := &engine.Status{}
+	if v, ok := values[s.Names.CPU]; ok {
+		out.Set(host.BusyShare, v/100)
+	}
+	reads, ok := values[s.Names.ReadIOPS]
+	if writes, both := values[s.Names.WriteIOPS]; ok && both {
+		out.Set(host.DiskOperationRate, reads+writes)
+	}
+	if v, ok := values[s.Names.ReadThroughput]; ok {
+		out.Set(host.DiskReadRate, v)
+	}
+	if v, ok := values[s.Names.WriteThroughput]; ok {
+		out.Set(host.DiskWriteRate, v)
+	}
+	if v, ok := values[s.Names.QueueDepth]; ok {
+		out.Set(host.DiskQueueDepth, v)
+	}
+	return out
+}
+
+// minute has the values by the names of their series.
+type minute struct {
+	begin  time.Time
+	values map[string]float64
+}
+
+// ask returns the whole minutes between two times. A sample's time is the begin of its minute, as CloudWatch's
+// is; of an exporter that repeats a value at each scrape the first one in a minute counts.
+func (s *Source) ask(ctx context.Context, instance string, from, to time.Time) ([]minute, error) {
+	var names []string
+	for _, name := range []string{s.Names.CPU, s.Names.ReadIOPS, s.Names.WriteIOPS, s.Names.ReadThroughput, s.Names.WriteThroughput, s.Names.QueueDepth} {
+		if name != "" {
+			names = append(names, regexp.QuoteMeta(name))
+		}
+	}
+	query := fmt.Sprintf("{__name__=~%s, %s=%s}[%ds]", strconv.Quote(strings.Join(names, "|")), s.Names.Instance, strconv.Quote(instance), int(to.Sub(from).Seconds())+1)
+	form := url.Values{"query": {query}, "time": {strconv.FormatFloat(float64(to.UnixMilli())/1e3, 'f', 3, 64)}}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(s.URL, "/")+"/api/v1/query?"+form.Encode(), nil)
+	if err != nil {
+		return nil, errors.New("the address of Prometheus is not valid")
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		if inner, ok := errors.AsType[*url.Error](err); ok { // the address may hold a password
+			err = inner.Err
+		}
+		return nil, fmt.Errorf("ask Prometheus: %w", err)
+	}
+	defer response.Body.Close()
+	var answer struct {
+		Status, Error string
+		Data          struct {
+			Result []struct {
+				Metric map[string]string
+				Values [][2]json.RawMessage
+			}
+		}
+	}
+	err = json.NewDecoder(io.LimitReader(response.Body, longestAnswer)).Decode(&answer)
+	switch {
+	case answer.Error != "":
+		return nil, fmt.Errorf("ask Prometheus: %s", table.Clip(table.Plain(answer.Error), 200))
+	case response.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("ask Prometheus: %s", response.Status)
+	case err != nil:
+		return nil, fmt.Errorf("ask Prometheus: unexpected answer: %w", err)
+	}
+	byTime := map[int64]minute{}
+	for _, one := range answer.Data.Result {
+		name := one.Metric["__name__"]
+		for _, v := range one.Values {
+			at, err1 := strconv.ParseFloat(string(v[0]), 64)
+			value, err2 := strconv.ParseFloat(strings.Trim(string(v[1]), `"`), 64)
+			begin := time.Unix(int64(at)/60*60, 0).UTC()
+			if err1 != nil || err2 != nil || math.IsNaN(value) || begin.Before(from) || begin.Add(period).After(to) {
+				continue
+			}
+			m, known := byTime[begin.Unix()]
+			if !known {
+				m = minute{begin, map[string]float64{}}
+				byTime[begin.Unix()] = m
+			}
+			if _, set := m.values[name]; !set {
+				m.values[name] = value
+			}
+		}
+	}
+	var all []minute
+	for _, m := range byTime {
+		all = append(all, m)
+	}
+	slices.SortFunc(all, func(a, b minute) int { return a.begin.Compare(b.begin) })
+	return all, nil
+}
