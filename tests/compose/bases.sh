@@ -68,11 +68,24 @@ ycsb_mirror() {
 		tar -C "$dir" -czf "$dir/$version/ycsb-$binding-binding-$version.tar.gz" y
 	done
 	YCSB_SHA256=$(sha256sum <"$dir/$version/ycsb-mongodb-binding-$version.tar.gz" | cut -d ' ' -f 1)
+	tpcc_standin "$dir"
 	local port=$((first_port + 4))
 	setsid busybox httpd -f -p "127.0.0.1:$port" -h "$dir" >"$work/mirror.log" 2>&1 </dev/null &
 	# shellcheck disable=SC2034 # stack.sh ends it
 	mirror_pid=$!
-	export YCSB_SHA256 YCSB_URL=http://127.0.0.1:$port
+	export YCSB_SHA256 YCSB_URL=http://127.0.0.1:$port TPCC_URL=http://127.0.0.1:$port TPCC_TREE
+}
+
+# tpcc_standin FOLDER: an archive of the layout of tpcc-mysql, whose programs print where they stand in.
+tpcc_standin() {
+	local commit t=$1/tpcc
+	commit=$(sed -n 's/^ARG TPCC_COMMIT=//p' "$root/compose/Dockerfile")
+	mkdir -p "$t/src"
+	printf 'all:\n\tprintf "#!/bin/sh\\necho stand-in\\n" >../tpcc_load && chmod 755 ../tpcc_load && cp ../tpcc_load ../tpcc_start\n' >"$t/src/Makefile"
+	touch "$t/create_table.sql" "$t/add_fkey_idx.sql"
+	TPCC_TREE=$(cd "$t" && git init -q . && git add -f . && git write-tree)
+	rm -rf "$t/.git"
+	tar -C "$1" -czf "$1/$commit.tar.gz" tpcc
 }
 
 # build SERVICE: from the Dockerfile, with the engine's BuildKit.

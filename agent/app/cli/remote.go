@@ -111,6 +111,9 @@ func (r *runCommand) runOn() error {
 	if err := r.chooseServers(&command, &meta); err != nil {
 		return err
 	}
+	if err := r.awaitReady(context.Background(), &meta); err != nil {
+		return err
+	}
 	remote, err := r.newRemote(&meta)
 	if err != nil {
 		return err

@@ -59,6 +59,7 @@ type runCommand struct {
 	timeout   time.Duration
 	command   []string
 	format    string
+	waitReady bool
 	abort     *aborting
 	require   *requiring
 	// aborted: a condition of --abort-when held. terminated: SIGTERM came, whose sender waits for
@@ -98,6 +99,7 @@ func newRun() *cobra.Command {
 	cmd.text(&r.id, "run-id", "ID", "Id of the run (default: start time, workload and threads)")
 	addInject(cmd, &r.inject)
 	cmd.duration(&r.timeout, "drain-timeout", "Wait at most this long for replicas to catch up (default: runs.drain_timeout of the configuration)")
+	addWaitReady(cmd, &r.waitReady)
 	cmd.duration(&r.linger, "linger", "Serve metrics this long after the end of the run, if no agent is running (default: 10s on a terminal, else 0s)")
 	r.grouping = addGrouping(cmd)
 	r.connecting = addConnecting(cmd)
@@ -139,6 +141,9 @@ func (r *runCommand) run() error {
 		return err
 	}
 	if err := r.chooseServers(&command, &meta); err != nil {
+		return err
+	}
+	if err := r.awaitReady(context.Background(), &meta); err != nil {
 		return err
 	}
 	if err = r.create(meta); err != nil {

@@ -30,20 +30,21 @@ import (
 type sweepCommand struct {
 	*store
 	output
-	sets     []string
-	repeat   int
-	warmup   bool
-	cooldown time.Duration
-	order    string
-	stopWhen string
-	abort    *aborting
-	before   string
-	after    string
-	resume   string
-	title    string
-	labels   map[string]string
-	tool     string
-	drain    time.Duration
+	sets      []string
+	repeat    int
+	warmup    bool
+	cooldown  time.Duration
+	order     string
+	waitReady bool
+	stopWhen  string
+	abort     *aborting
+	before    string
+	after     string
+	resume    string
+	title     string
+	labels    map[string]string
+	tool      string
+	drain     time.Duration
 	*selecting
 	*connecting
 	inject  bool
@@ -77,7 +78,7 @@ func newSweep() *cobra.Command {
 	cmd.toggle(&r.warmup, "warmup-run", "First run the first combination once without counting it")
 	r.order = "given"
 	cmd.choice(&r.order, "order", "ORDER", "Order of the combinations in each round: given or random", "given", "random")
-	cmd.text(&r.stopWhen, "stop-when", "CONDITION", "Skip combinations with more threads once a run meets this condition, such as p95>100ms, tps<1000, lag>10s or errors>1%")
+	cmd.text(&r.stopWhen, "stop-when", "CONDITION", "Skip combinations with more threads once a run meets this condition, such as p95>100ms or errors>1%, or at a plateau: 'gain<5% for 2 steps'")
 	r.addRunning(cmd)
 	r.addResult(cmd)
 	r.print = r.result
@@ -101,6 +102,7 @@ func (r *sweepCommand) addRunning(cmd command) {
 	r.connecting = addConnecting(cmd)
 	cmd.duration(&r.drain, "drain-timeout", "Wait at most this long for replicas to catch up after each run (default: runs.drain_timeout of the configuration)")
 	addInject(cmd, &r.inject)
+	addWaitReady(cmd, &r.waitReady)
 	cmd.toggle(&r.verbose, "verbose,v", "Show the output of the tool")
 	r.output.declare(cmd)
 	r.store = addStore(cmd)
@@ -294,7 +296,7 @@ func (r *sweepCommand) fresh() (*sweep.Sweep, error) {
 		return nil, err
 	}
 	if r.stopWhen != "" {
-		if _, err := review.ParseCondition(r.stopWhen); err != nil {
+		if err := sweep.CheckStop(r.stopWhen); err != nil {
 			return nil, r.wrong(fmt.Errorf("--stop-when %w", err))
 		}
 	}
@@ -426,6 +428,9 @@ func (r *sweepCommand) options() []string {
 	}
 	if !r.inject {
 		all = append(all, "--no-inject")
+	}
+	if r.waitReady {
+		all = append(all, "--wait-ready")
 	}
 	if len(r.on) > 0 {
 		for _, host := range r.on {

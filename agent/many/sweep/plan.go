@@ -170,16 +170,13 @@ func (s *Sweep) Skip(met *Step, reason string) int {
 	scale := s.scale()
 	reached := scale.position(met.Values[scale.Name])
 	n := 0
-next:
 	for i := range s.Steps {
 		step := &s.Steps[i]
 		if step.State != Pending || step.Warmup || scale.position(step.Values[scale.Name]) <= reached {
 			continue
 		}
-		for name, v := range met.Values {
-			if name != scale.Name && step.Values[name] != v {
-				continue next
-			}
+		if !sameBut(scale.Name, met.Values, step.Values) {
+			continue
 		}
 		step.State, step.Reason = Skipped, reason
 		n++

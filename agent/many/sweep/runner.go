@@ -440,6 +440,18 @@ func (r *Runner) stopWhen(step *Step, row *review.Row) {
 	if r.Sweep.StopWhen == "" || step.Warmup {
 		return
 	}
+	step.Throughput = row.Values.Of(tool.Throughput)
+	p, err := parsePlateau(r.Sweep.StopWhen)
+	if err != nil {
+		r.Notice("  %v", err)
+		return
+	}
+	if p != nil {
+		if last, gains := p.reached(r.Sweep, step); last != nil {
+			r.skip(last, fmt.Sprintf("%s: %s", p.text, gains), "")
+		}
+		return
+	}
 	c, err := review.ParseCondition(r.Sweep.StopWhen)
 	if err != nil {
 		r.Notice("  %v", err)
@@ -449,9 +461,14 @@ func (r *Runner) stopWhen(step *Step, row *review.Row) {
 	case value == "":
 		r.Notice("  --stop-when %s can't apply: the run has no such value", r.Sweep.StopWhen)
 	case met:
-		n := r.Sweep.Skip(step, fmt.Sprintf("%s: %s at %s", c, value, Describe(r.Sweep.Sets, step.Values)))
-		r.Notice("  %s: %s: skipped %s with more %s", c, value, table.Plural(n, "step"), r.Sweep.Scale())
+		r.skip(step, fmt.Sprintf("%s: %s", c, value), " at "+Describe(r.Sweep.Sets, step.Values))
 	}
+}
+
+// skip leaves out the steps with more threads than met, for a reason. where is added to that of the steps.
+func (r *Runner) skip(met *Step, reason, where string) {
+	n := r.Sweep.Skip(met, reason+where)
+	r.Notice("  %s: skipped %s with more %s", reason, table.Plural(n, "step"), r.Sweep.Scale())
 }
 
 // pause waits for d. It returns ctx's error if ctx is done first.

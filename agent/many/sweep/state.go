@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/model/tool/commandline"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
@@ -46,6 +47,8 @@ type Step struct {
 	Seconds float64   `json:"seconds,omitempty"`
 	// Reason is why the step failed or was skipped.
 	Reason string `json:"reason,omitempty"`
+	// Throughput is the run's, in transactions per second.
+	Throughput series.Optional[float64] `json:"throughput,omitzero"`
 	// Judgement is the judgement in a Seek; Reason then has the values.
 	Judgement Judgement `json:"judgement,omitempty"`
 	// Measured are values of the run by the name of the measure, of a sweep with a Plan.

@@ -158,6 +158,10 @@ type Status struct {
 	// router. It never has a position.
 	NoData bool
 
+	// NotReady is the state of a server that is no full member of its cluster, such as joining; empty
+	// otherwise, and if the engine does not report it.
+	NotReady string
+
 	// LagSeconds is the engine's own measure of lag, if the engine has a better one than the
 	// history of positions (worker tables, Aurora's lag table). If it is unknown, the sampler
 	// computes the lag.

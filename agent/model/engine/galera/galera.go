@@ -83,6 +83,9 @@ var (
 		measure.ValueOf(flowControlLimit))
 )
 
+// states of a node that is not synced, by wsrep_local_state.
+var states = []string{"not connected to its cluster", "joining", "donor or desynced", "joined but not synced"}
+
 // Detail reads the wsrep_* variables. Any of them may be missing.
 type Detail struct{}
 
@@ -118,6 +121,12 @@ func (Detail) Read(_ context.Context, _ mysql.Querier, tick *mysql.Tick, out *en
 	}
 	if out.Role == "" {
 		out.Role = "member"
+	}
+	if state, ok := status.Uint("wsrep_local_state"); ok && state < uint64(len(states)) {
+		out.NotReady = states[state]
+	}
+	if out.NotReady == "" && !inPrimary {
+		out.NotReady = "not in the primary component"
 	}
 	if out.Position == nil {
 		if p, ok := position(status); ok {

@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/app/config"
+	"github.com/benchwatch/benchwatch/agent/base/clock"
+	"github.com/benchwatch/benchwatch/agent/model/engine"
+	"github.com/benchwatch/benchwatch/agent/run/live"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+	"github.com/benchwatch/benchwatch/agent/run/topology"
+)
+
+func addWaitReady(cmd command, wait *bool) {
+	cmd.toggle(wait, "wait-ready", "Before the tool starts, wait until each server of the run answers, is a full member of its cluster and has caught up")
+}
+
+// awaitReady waits until the servers of the run are ready, for as long as for replicas after the run. The
+// run begins afterwards.
+func (r *runCommand) awaitReady(ctx context.Context, meta *rundir.Meta) error {
+	if !r.waitReady {
+		return nil
+	}
+	const hint = "name the servers in a file for --config.file, and with --cluster or --targets if the command does not show them"
+	targets := r.config.EngineTargets(r.log)
+	servers := r.config.Topology(targets).Servers(ctx, meta, topology.LocalMachine())
+	if len(servers.Targets) == 0 {
+		if servers.Problem != "" {
+			return ownFailure(errors.New("--wait-ready: "+servers.Problem), hint)
+		}
+		return ownFailure(errors.New("--wait-ready: the run has no servers"), hint)
+	}
+	limit := r.config.Runs.DrainTimeout
+	if r.timeout > 0 {
+		limit = r.timeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	open := func(t engine.Target) (engine.Prober, error) { return config.Open(t, r.log) }
+	sampler := engine.NewSampler(targets, open, r.config.SampleInterval, engine.Options{Logger: r.log})
+	frames, unsubscribe := sampler.Subscribe(2)
+	defer unsubscribe()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = sampler.Run(ctx) // it ends with ctx
+	}()
+	defer func() { cancel(); <-ended }()
+	err := live.AwaitReady(ctx, frames, time.Now(), targets, &servers, func(what string) { r.streams.notice("waiting: %s", what) })
+	if err != nil {
+		return ownFailure(err, "raise --drain-timeout to wait longer")
+	}
+	meta.Clock, meta.StartedAt = rundir.NewClock(clock.System), time.Now().UTC().Truncate(time.Millisecond)
+	return nil
+}
