@@ -25,7 +25,7 @@ typed() {
 		-e 's/--threads=[0-9]*/--threads=2/' -e 's/--time=[0-9]*/--time=8/'
 }
 run_id() { find /var/lib/benchwatch/runs -maxdepth 1 -name '*-*' -printf '%f\n' | sort | tail -n 1; }
-server_chart() { serves "/api/runs/$(run_id)/history" '"servers":\[{'; }
+server_chart() { serves "/api/runs/$(run_id)/history" '"servers":{"rows":[1-9]'; }
 says() { grep -F "$1" "$work/run"; }
 
 apt-get update -qq -o Acquire::Check-Valid-Until=false >/dev/null
@@ -54,7 +54,7 @@ ok 'init adds the server and the agent samples it' bash -c "$(typed 'sudo benchw
 printf 'sampled by the agent after %s s\n' $((SECONDS - began))
 ok 'the password is for root and the agent' mode /etc/benchwatch/db1.password '-rw-r----- root benchwatch'
 ok 'the comments of the configuration are left' grep -q '^# Log files that tools write by themselves.' /etc/benchwatch/benchwatch.yml
-ok 'an ordinary user sees that the agent samples it' as alice benchwatch doctor
+ok 'an ordinary user sees that the agent samples it' as alice 'benchwatch doctor'
 as alice "$(typed 'benchwatch run --sample -- ' | sed 's/ --sample//')" >"$work/run" 2>&1
 ok 'a run without --sample has the server' as alice 'benchwatch report last | grep db1'
 printf '%s passed, %s failed\n' "$passed" "$failed"
