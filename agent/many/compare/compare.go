@@ -574,6 +574,7 @@ func (c *Comparison) FoldedTable() *table.Table { return c.linesWhere(c.isFolded
 
 func (c *Comparison) linesWhere(wanted func(*Line) bool) *table.Table {
 	t := table.New(table.Named(slices.Concat(c.Varied, []string{"measure"}, c.Groups)...)...)
+	t.Columns[len(c.Varied)].Cut = true
 	for _, g := range c.Groups[1:] {
 		suffix := ""
 		if len(c.Groups) > 2 {

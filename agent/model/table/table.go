@@ -97,7 +97,7 @@ type Column struct {
 	Name string
 	// Head heads the column for people, including the unit that they see; default: Name.
 	Head string
-	// Spare: the column is dropped if the table is too wide. Cut: its texts are shortened to fit.
+	// Spare: the column is dropped first if the table is too wide. Cut: its texts are shortened to fit.
 	Spare, Cut bool
 }
 
@@ -176,30 +176,41 @@ func (t *Table) Width() int {
 const (
 	// leastCut is the minimum width of a shortened text, usualCut its width if no terminal limits
 	// it.
-	leastCut, usualCut = 24, 60
+	leastCut, usualCut = 16, 60
 )
 
-// Fit returns the table reduced to a terminal's width in characters; 0: any width.
-func (t *Table) Fit(width int) *Table {
-	fitted := &Table{Columns: slices.Clone(t.Columns)}
+// Fit returns the table reduced to a terminal's width in characters, 0 for any width, and the heads of
+// the columns that it lacks. It drops spare columns, then prints numbers without the spread in their
+// text, and then drops other columns, each from the right.
+func (t *Table) Fit(width int) (fitted *Table, dropped []string) {
+	fitted = &Table{Columns: slices.Clone(t.Columns)}
 	for _, row := range t.Rows {
 		fitted.Rows = append(fitted.Rows, slices.Clone(row))
 	}
-	if width > 0 && t.Width() > width {
-		for _, c := range t.Columns {
-			if c.Spare {
-				fitted.Drop(c.Name)
+	drop := func(tooWide func() bool, expendable func(i int) bool) {
+		for i := len(fitted.Columns) - 1; i > 0 && tooWide(); i-- {
+			if expendable(i) {
+				dropped = append([]string{fitted.Columns[i].head()}, dropped...)
+				fitted.Drop(fitted.Columns[i].Name)
 			}
 		}
 	}
+	uncut := func() bool { return width > 0 && fitted.Width() > width }
+	cut := func() bool { return fitted.isWider(width) }
+	drop(uncut, func(i int) bool { return fitted.Columns[i].Spare })
+	if cut() {
+		for _, row := range fitted.Rows {
+			for i := range row {
+				row[i] = row[i].alone()
+			}
+		}
+	}
+	drop(cut, func(i int) bool { return !fitted.Columns[i].Cut })
 	for i, c := range fitted.Columns {
 		if !c.Cut {
 			continue
 		}
-		longest, room := 0, usualCut
-		for _, row := range fitted.Rows {
-			longest = max(longest, utf8.RuneCountInString(row[i].String()))
-		}
+		longest, room := fitted.widest(i), usualCut
 		if width > 0 {
 			room = max(leastCut, width-(fitted.Width()-longest))
 		}
@@ -209,7 +220,35 @@ func (t *Table) Fit(width int) *Table {
 			}
 		}
 	}
-	return fitted
+	return fitted, dropped
+}
+
+// isWider reports whether the lines of Text are longer than width, with texts cut as far as possible.
+func (t *Table) isWider(width int) bool {
+	needed := t.Width()
+	for i, c := range t.Columns {
+		if c.Cut {
+			needed -= max(0, t.widest(i)-leastCut)
+		}
+	}
+	return width > 0 && needed > width
+}
+
+// widest returns the width of the longest text in a column, without its head.
+func (t *Table) widest(column int) int {
+	longest := 0
+	for _, row := range t.Rows {
+		longest = max(longest, utf8.RuneCountInString(row[column].String()))
+	}
+	return longest
+}
+
+// alone returns a number without what its text has after it.
+func (c Cell) alone() Cell {
+	if c.number && finite(c.value) && strings.HasPrefix(c.text, c.unit.Format(c.value)+" ") {
+		c.text = ""
+	}
+	return c
 }
 
 // Text writes the table for a terminal, without a head line if all heads are empty. Columns of

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -69,6 +70,40 @@ func TestFormats(t *testing.T) {
 	} {
 		if got != want {
 			t.Errorf("have %q, want %q", got, want)
+		}
+	}
+}
+
+// TestFit guards what a narrow terminal shows: spare columns go first, then spreads, then the last
+// columns, all by name; texts are cut with a mark.
+func TestFit(t *testing.T) {
+	full := New(Column{Name: "combination"}, Column{Name: "measure", Cut: true}, Column{Name: "tps"}, Column{Name: "ratio", Spare: true}, Column{Name: "p95"})
+	full.Add(Text("threads=1"), Text("a measure with a long name"), Number(100, Digits).As("100.0 [90.00 … 110.0] n=2"), Number(1, Digits), Number(20, Digits))
+	for _, c := range []struct {
+		width   int
+		want    string
+		dropped string
+	}{
+		{0, "combination  measure", ""},
+		{64, "combination  measure", "ratio"},
+		{50, "combination  measure", "ratio"},
+		{38, "combination  measure", "p95 ratio"},
+	} {
+		fitted, dropped := full.Fit(c.width)
+		var b strings.Builder
+		if err := fitted.Text(&b); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Join(dropped, " ") != c.dropped || !strings.HasPrefix(b.String(), c.want) {
+			t.Errorf("%d: dropped %q\n%s", c.width, dropped, b.String())
+		}
+		for line := range strings.Lines(b.String()) {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); c.width > 0 && n > c.width {
+				t.Errorf("%d: a line has %d characters:\n%s", c.width, n, b.String())
+			}
+		}
+		if spread := strings.Contains(b.String(), "[90"); spread != (c.width == 0 || c.width == 64) {
+			t.Errorf("%d: %s", c.width, b.String())
 		}
 	}
 }

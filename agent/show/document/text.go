@@ -30,7 +30,11 @@ func (d *Document) text(b *bytes.Buffer, t terminal.Terminal) {
 		b.WriteString(t.Paint(terminal.Strong, table.Plain(d.Title)) + "\n")
 	}
 	if note := d.Note; note.plain() != "" {
-		b.WriteString(table.Plain(note.Text) + t.Paint(shades[note.Level], table.Plain(note.Strong)) + table.Plain(note.Rest) + "\n")
+		line, strong := t.Wrap(note.plain(), 0, 2), table.Plain(note.Strong)
+		if at := strings.LastIndex(line, strong); strong != "" && at >= 0 { // unless it is on two lines
+			line = line[:at] + t.Paint(shades[note.Level], strong) + line[at+len(strong):]
+		}
+		b.WriteString(line + "\n")
 	}
 	for i := range d.Sections {
 		d.Sections[i].text(b, t)
@@ -73,7 +77,11 @@ func (b *Block) Text(out *bytes.Buffer, t terminal.Terminal, indent int) {
 	}
 	switch {
 	case b.table != nil:
-		_ = b.table.Fit(t.Width).Text(out) // a Buffer takes everything
+		fitted, dropped := b.table.Fit(t.Width)
+		_ = fitted.Text(out) // a Buffer takes everything
+		if len(dropped) > 0 {
+			wrap("too wide for this terminal: "+table.Plain(strings.Join(dropped, ", ")), 0, 2)
+		}
 	case len(b.Facts) > 0:
 		words := make([]string, len(b.Facts))
 		for i, f := range b.Facts {

@@ -159,7 +159,8 @@ func TestNarrowComparison(t *testing.T) {
 	if err := (&ComparisonPage{Comparison: c}).Text(&narrow, terminal.Terminal{Width: 80}); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(wide.String(), "ratio") || strings.Contains(narrow.String(), "ratio") {
+	const column = "  ratio  difference"
+	if !strings.Contains(wide.String(), column) || strings.Contains(narrow.String(), column) || !strings.Contains(narrow.String(), "too wide for this terminal: ratio") {
 		t.Errorf("%s\n%s", wide.String(), narrow.String())
 	}
 }
