@@ -50,8 +50,12 @@ func forms(v string) []string {
 	return all
 }
 
-// Text blanks in s everything that the function Text blanks, and known secrets that are a whole
-// token: the password "bench" does not change "sysbench". If there is nothing to blank it returns s
+// longSecret is the length in bytes from which a known secret is blanked within other words, too:
+// such a word is none by chance.
+const longSecret = 16
+
+// Text blanks in s everything that the function Text blanks, and known secrets that are long or a
+// whole token: the password "bench" does not change "sysbench". If there is nothing to blank it returns s
 // itself, without allocating.
 func (r *Redactor) Text(s string) string {
 	for range maxPasses {
@@ -69,7 +73,7 @@ func (r *Redactor) Text(s string) string {
 	return s
 }
 
-// replaceToken blanks v in s where it is a whole token.
+// replaceToken blanks v in s, a short one only where it is a whole token.
 func replaceToken(s, v string) string {
 	var b strings.Builder
 	done := 0
@@ -79,7 +83,7 @@ func replaceToken(s, v string) string {
 			break
 		}
 		i += at
-		if !wholeToken(s, i, i+len(v)) {
+		if len(v) < longSecret && !wholeToken(s, i, i+len(v)) {
 			at = i + 1
 			continue
 		}

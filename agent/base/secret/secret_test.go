@@ -151,6 +151,7 @@ func TestRedactor(t *testing.T) {
 	}{
 		{"whole token", "user bench, (bench) 'bench'", "user ***, (***) '***'", []string{"bench"}},
 		{"inside of words", "benchwatch sysbench bench_1 workbench", "benchwatch sysbench bench_1 workbench", []string{"bench"}},
+		{"a long one inside of words", "Aglsa_hunter2hunter2x", "A***x", []string{"glsa_hunter2hunter2"}},
 		{"both", "sysbench as bench", "sysbench as ***", []string{"bench"}},
 		{"glued to -p", "exec x -pbench", "exec x -p***", []string{"bench"}},
 		{"empty is no secret", "abc", "abc", []string{""}},
