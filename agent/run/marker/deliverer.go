@@ -3,6 +3,7 @@ package marker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"maps"
@@ -238,6 +239,9 @@ func (d *Deliverer) refresh(q *queue, load bool) {
 	if err := q.refresh(load); err != nil {
 		d.complain(q, err)
 		return
+	}
+	if q.info != nil && q.info.Size() > maxQueue {
+		d.complain(q, fmt.Errorf("%s is longer than %d MiB: the rest is skipped", q.path, maxQueue>>20))
 	}
 	if n := q.damaged - damaged; n > 0 {
 		d.log.Warn("markers that can't be read are skipped", "file", q.path, "lines", n)

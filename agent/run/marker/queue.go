@@ -19,6 +19,12 @@ import (
 const (
 	// maxLine is the longest line of a queue file, in bytes.
 	maxLine = 64 << 10
+	// maxMarkers is the size in bytes up to which a queue file takes markers, maxQueue the size up
+	// to which it is read, with the receipts. maxItems are more markers than the first size can have.
+	// Another user may have written the file.
+	maxMarkers = 2 << 20
+	maxQueue   = 4 * maxMarkers
+	maxItems   = 30_000
 	// maxPoints bounds the points of one queue that are shown.
 	maxPoints = 100
 	// giveUpAfter is how long a refused marker is retried: the cause may be a temporary
@@ -80,7 +86,10 @@ func appendEntry(path string, e entry) error {
 	if line.Len() > maxLine {
 		return fmt.Errorf("write marker: %d bytes are too many", line.Len())
 	}
-	_, statErr := os.Stat(path)
+	info, statErr := os.Stat(path)
+	if statErr == nil && e.Marker != nil && info.Size() > maxMarkers {
+		return fmt.Errorf("write marker: %s has %d MiB: it takes no more markers", path, maxMarkers>>20)
+	}
 	f, err := rundir.OpenRecord(path)
 	if err != nil {
 		return fmt.Errorf("write marker: %w", err)
@@ -280,7 +289,7 @@ func (q *queue) refresh(load bool) error {
 		q.fold = fold{byID: map[string]*item{}}
 	}
 	// Only up to the size at that time: later bytes count as growth.
-	if err := q.read(io.NewSectionReader(f, q.offset, info.Size()-q.offset)); err != nil {
+	if err := q.read(io.NewSectionReader(f, q.offset, max(0, min(info.Size(), maxQueue)-q.offset))); err != nil {
 		return fmt.Errorf("read markers from %s: %w", q.path, err)
 	}
 	q.info = info
@@ -306,7 +315,12 @@ func (f *fold) read(r io.Reader) error {
 		if !ended && !errors.Is(err, io.EOF) {
 			return err
 		}
-		if text := bytes.TrimSpace(line); len(text) > 0 || tooLong > 0 {
+		text := bytes.TrimSpace(line)
+		switch {
+		case len(text) == 0 && tooLong == 0:
+		case len(f.items) >= maxItems && bytes.HasPrefix(text, []byte(`{"marker"`)):
+			f.damaged++
+		default:
 			e, err := parseEntry(text)
 			switch {
 			case err == nil && tooLong == 0:

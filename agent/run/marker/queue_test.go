@@ -386,3 +386,23 @@ func FuzzQueue(f *testing.F) {
 		}
 	})
 }
+
+// TestQueueIsBounded: a file that another user has filled is read up to a limit, and takes no more
+// markers.
+func TestQueueIsBounded(t *testing.T) {
+	dir := rundir.Directory(t.TempDir())
+	var b strings.Builder
+	lines := 0
+	for ; b.Len() < 2*maxQueue; lines++ {
+		fmt.Fprintf(&b, `{"marker":{"id":"m%d","kind":"point","run":"a","text":"x","start":"2026-11-21T14:03:00Z"}}`+"\n", lines)
+	}
+	if err := os.WriteFile(dir.Path(rundir.MarkersFile), []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if markers, err := Read(dir); err != nil || len(markers) != maxItems || lines < 2*maxItems {
+		t.Errorf("%d markers of %d: %v", len(markers), lines, err)
+	}
+	if err := Append(dir, Marker{Kind: Point, Text: "x", Start: time.Now()}); err == nil || !strings.Contains(err.Error(), "takes no more markers") {
+		t.Errorf("append: %v", err)
+	}
+}
