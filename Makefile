@@ -73,7 +73,7 @@ e2e: ## tests on real servers: MariaDB, Galera, MongoDB, PostgreSQL, Prometheus
 .PHONY: limits-test
 limits-test: ## runs that one thing limits each, alone and beside programs that fill the CPU, or that differ in one thing, and what is reported of them
 	@scripts/packages.sh test
-	$(GO) test -tags limits -count 1 -v -timeout 45m ./tests/limits
+	$(GO) test -tags limits -count $(or $(REPEAT),1) -v -timeout 3h ./tests/limits
 
 .PHONY: test-mysql9
 test-mysql9: ## tests on MySQL 9, replicas and groups, from Debian sid (100 MB)

@@ -256,7 +256,8 @@ var events = map[string]string{
  con:query("SELECT RELEASE_LOCK('one')")`,
 	"pauses of the tool": `con:query("SELECT c FROM sbtest1 WHERE id = " .. sysbench.rand.uniform(1, 100000))
  sleep(20)`,
-	"sleep in the server": `con:query("SELECT SLEEP(0.02)")`,
+	"sleep in the server":     `con:query("SELECT SLEEP(0.02)")`,
+	"rate above the server's": `con:query("SELECT SLEEP(0.02)")`,
 	"new connection for each transaction": `local c = sysbench.sql.driver():connect()
  c:query("SELECT c FROM sbtest1 WHERE id = " .. sysbench.rand.uniform(1, 100000))
  c:disconnect()`,
@@ -314,6 +315,19 @@ var cases = []limited{
 			g := syncing(t, "ib_logfile", 20*time.Millisecond, "skip_log_bin", "innodb_flush_log_at_trx_commit=1")
 			return newLab(t, g, g.Address(1), g.Address(1))
 		}},
+	{name: "redo fsync of inserts", want: one(analysis.LimitCommit), noise: anyNoise, args: []string{"oltp_insert", "--threads=4", "--time=12"},
+		setup: func(t *testing.T) *lab {
+			g := syncing(t, "ib_logfile", 20*time.Millisecond, "skip_log_bin", "innodb_flush_log_at_trx_commit=1")
+			return newLab(t, g, g.Address(1), g.Address(1))
+		}},
+	{name: "semi-synchronous replica", want: one(analysis.LimitReplication), noise: anyNoise, args: []string{"oltp_update_non_index", "--threads=4", "--time=15"},
+		setup: func(t *testing.T) *lab {
+			l := own(servers.MariaDB, 2, "rpl_semi_sync_slave_enabled=ON", "rpl_semi_sync_master_timeout=60000")(t)
+			_, err := l.group.Query(t.Context(), 1, "SET GLOBAL rpl_semi_sync_master_enabled = ON")
+			must(t, err)
+			must(t, l.group.Limit(t.Context(), 2, 3))
+			return l
+		}},
 	{name: "few writes a second", want: one(analysis.LimitCommit), noise: anyNoise, args: []string{"oltp_update_non_index", "--threads=8", "--time=12"},
 		setup: onShared(func(t *testing.T) {
 			set(t, "sync_binlog", "1")
@@ -324,6 +338,10 @@ var cases = []limited{
 		during: holding("LOCK TABLES sbtest.sbtest1 READ, sbtest.sbtest2 READ", "DO SLEEP(9)", "UNLOCK TABLES")},
 	{name: "backup", want: one(analysis.LimitLocks), noise: anyNoise, args: []string{"oltp_update_index", "--threads=8", "--time=12"},
 		during: holding("FLUSH TABLES WITH READ LOCK", "DO SLEEP(9)", "UNLOCK TABLES")},
+	{name: "ALTER TABLE", want: one(analysis.LimitLocks), noise: anyNoise, args: []string{"oltp_update_index", "--threads=8", "--time=12", "--tables=1"},
+		during: holding(slices.Repeat([]string{"ALTER TABLE sbtest.sbtest1 FORCE, ALGORITHM=COPY, LOCK=SHARED"}, 5)...)},
+	{name: "rows of another session", want: one(analysis.LimitRowLocks), noise: anyNoise, args: []string{"oltp_update_non_index", "--threads=8", "--time=12"},
+		during: holding("BEGIN", "UPDATE sbtest.sbtest1 SET k = k + 1", "DO SLEEP(7)", "ROLLBACK")},
 	{name: "user-level lock", want: one(analysis.LimitUserLocks), text: "GET_LOCK", noise: anyNoise, args: []string{"--threads=8", "--time=12"}},
 	{name: "MyISAM", want: one(analysis.LimitLocks), noise: anyNoise, args: []string{"--threads=8", "--time=12"},
 		setup: onShared(func(t *testing.T) {
@@ -391,16 +409,53 @@ var cases = []limited{
 			set(t, "innodb_log_file_size", strconv.Itoa(16<<20)) // two seconds of writes
 			limitDisk(t, 0, 150)
 		})},
+	{name: "purge", want: one(analysis.LimitPurge), noise: anyNoise, args: []string{"oltp_update_index", "--threads=8", "--time=20"},
+		setup: onShared(func(t *testing.T) {
+			set(t, "innodb_max_purge_lag_delay", "20000")
+			set(t, "innodb_max_purge_lag", "10000")
+		}),
+		during: holding("START TRANSACTION WITH CONSISTENT SNAPSHOT", "SELECT COUNT(*) FROM sbtest.sbtest1")},
+	{name: "rate above the server's", want: one(analysis.LimitSleep), noise: anyNoise, args: []string{"--threads=4", "--rate=1000", "--time=12"}},
 	{name: "rate", args: []string{"oltp_point_select", "--threads=4", "--rate=100", "--time=8"}, noise: anyNoise},
 }
 
 // beside is how many programs use the CPU in the second run of each case.
 var beside = cores()
 
+// quiet is the share of the CPU that other programs may use on a machine that counts as idle.
+const quiet = 0.2
+
+// score is in how many runs the first finding is right, and in how many it is wrong with more than
+// half of the clients' time.
+type score struct{ right, wrong, all int }
+
+// scores are of the runs on an idle machine, and on a busy one.
+var scores [2]score
+
+const (
+	// leastRight are the shares of the runs whose first finding must be right, judged from enoughRuns on.
+	leastRightIdle, leastRight = 0.9, 0.8
+	enoughRuns                 = 20
+)
+
+// judgeScores fails the test if too few first findings are right, or any wrong one explains most.
+func judgeScores(t *testing.T) {
+	t.Helper()
+	total := score{}
+	for i, s := range scores {
+		t.Logf("SCORE on %s: %d of %d first findings are right, %d are wrong with a share above 50 %%", []string{"an idle machine", "a busy machine"}[i], s.right, s.all, s.wrong)
+		total.right, total.all, total.wrong = total.right+s.right, total.all+s.all, total.wrong+s.wrong
+	}
+	if idle := scores[0]; idle.all >= enoughRuns && float64(idle.right) < leastRightIdle*float64(idle.all) || total.all >= enoughRuns && float64(total.right) < leastRight*float64(total.all) {
+		t.Errorf("too few first findings are right: %+v", scores)
+	}
+}
+
 // TestFirstFinding guards that on an otherwise idle machine the first finding is what limited the
 // run. On a machine with all cores in use it is the same, or unknown time: never another cause that
 // allegedly explains more than half.
 func TestFirstFinding(t *testing.T) {
+	defer judgeScores(t)
 	for _, c := range cases {
 		for _, load := range []struct {
 			name   string
@@ -449,6 +504,20 @@ func (c *limited) judge(t *testing.T, v *analysis.Verdict, foreign float64, load
 	}
 	t.Logf("VERDICT first: %s %.0f %%, unknown %.0f %%, other programs %.0f %% of the CPU%s\nunlimited %q, missing %q", first, share*100, unknown*100, foreign*100, text, v.Unlimited, v.Missing)
 	right := len(v.Findings) > 0 && slices.Contains(c.want, v.Findings[0].Limit) && (v.Findings[0].Limit != c.want[0] || strings.Contains(v.Findings[0].Evidence, c.text))
+	if c.name == "rate" {
+		right = len(v.Findings) == 0 && v.Unlimited != ""
+	}
+	s := &scores[0]
+	if loaded || foreign > quiet {
+		s = &scores[1]
+	}
+	s.all++
+	switch {
+	case right:
+		s.right++
+	case share > 0.5:
+		s.wrong++
+	}
 	switch {
 	case c.name == "rate":
 		if len(v.Findings) > 0 || v.Unlimited == "" {
