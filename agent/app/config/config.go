@@ -358,7 +358,7 @@ type CloudWatch struct {
 }
 
 func (c *CloudWatch) check() error {
-	if !model.LabelName(c.InstanceLabel).IsValidLegacy() {
+	if !model.LegacyValidation.IsValidLabelName(c.InstanceLabel) {
 		return in("instance_label", fmt.Errorf("%q is not the name of a label", c.InstanceLabel))
 	}
 	return nil

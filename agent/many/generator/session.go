@@ -10,11 +10,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/common/version"
+
 	"github.com/benchwatch/benchwatch/agent/base/ssh"
 	"github.com/benchwatch/benchwatch/agent/many/mirror"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
-	"github.com/prometheus/common/version"
 )
 
 const (

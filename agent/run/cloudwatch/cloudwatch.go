@@ -44,7 +44,7 @@ type Source struct {
 }
 
 // ErrNoSeries is matched by the error for an instance of which Prometheus has no series.
-var ErrNoSeries = errors.New("Prometheus has no series of CloudWatch")
+var ErrNoSeries = errors.New("no series of CloudWatch in Prometheus")
 
 const (
 	period = time.Minute

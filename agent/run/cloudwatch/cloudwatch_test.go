@@ -58,7 +58,7 @@ func source(t *testing.T, status int, body string) (*Source, *string) {
 func seriesOf(name string, values ...any) string {
 	var all []string
 	for i := 0; i < len(values); i += 2 {
-		all = append(all, fmt.Sprintf(`[%d,"%v"]`, start.Truncate(time.Minute).Add(time.Duration(values[i].(int))*time.Second).Unix(), values[i+1]))
+		all = append(all, fmt.Sprintf(`[%d,"%v"]`, start.Truncate(time.Minute).Unix()+int64(values[i].(int)), values[i+1]))
 	}
 	return fmt.Sprintf(`{"metric":{"__name__":%q,"id":"bench-1"},"values":[%s]}`, name, strings.Join(all, ","))
 }
@@ -105,7 +105,7 @@ func TestAddNothing(t *testing.T) {
 		body, want string
 		is         error
 	}{
-		"no series":      {http.StatusOK, `{"status":"success","data":{"result":[]}}`, "CPU and disks of rds1: Prometheus has no series of CloudWatch for bench-1 with a whole minute of the run", ErrNoSeries},
+		"no series":      {http.StatusOK, `{"status":"success","data":{"result":[]}}`, "CPU and disks of rds1: no series of CloudWatch in Prometheus for bench-1 with a whole minute of the run", ErrNoSeries},
 		"a short run":    {http.StatusOK, `{"status":"success","data":{"result":[` + seriesOf("cpu", 0, 10, 240, 99) + `]}}`, "no series", ErrNoSeries},
 		"refused":        {http.StatusBadRequest, `{"status":"error","error":"invalid parameter"}`, "ask Prometheus: invalid parameter", nil},
 		"no Prometheus":  {http.StatusOK, "<html>", "ask Prometheus: unexpected answer", nil},
