@@ -111,7 +111,7 @@ aa: ## compare 100 real runs with themselves: AA_LOGS is a folder of logs of sys
 
 .PHONY: simulations
 simulations: ## compare simulated runs: count detected differences and false alarms
-	BENCHWATCH_SIMULATIONS=$(or $(SIMULATIONS),1000) $(GO) test -count 1 -v -timeout 2h -run 'SameProcess|RegressionsOf|TailsOf|RatioBounds|Apart' ./agent/base/analysis ./agent/many/compare
+	BENCHWATCH_SIMULATIONS=$(or $(SIMULATIONS),1000) $(GO) test -count 1 -v -timeout 2h -run 'SameProcess|RegressionsOf|TailsOf|RatioBounds|Apart|FalseVerdicts|TimeToFind' ./agent/base/analysis ./agent/many/compare ./agent/many/ab
 
 .PHONY: bench
 bench: build ## measure what observing costs; BENCHWATCH_BEFORE=FILE adds another benchwatch

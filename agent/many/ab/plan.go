@@ -115,18 +115,6 @@ func (p *Plan) measures() []string {
 	return names
 }
 
-// others returns the names of the arms that are compared with the first one; the control is last.
-func (p *Plan) others() []string {
-	var names []string
-	for _, a := range p.Arms[1:] {
-		names = append(names, a.Name)
-	}
-	if !p.NoControl {
-		names = append(names, Control)
-	}
-	return names
-}
-
 // cycle returns the rounds of which the order consists: of each arm ABBA and BAAB, and once the control.
 // A wave that keeps time with the rounds then affects both arms alike.
 func (p *Plan) cycle() [][BlocksOfRound]string {

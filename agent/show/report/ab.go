@@ -49,13 +49,13 @@ func (p *ABPage) page() *document.Page {
 func (p *ABPage) Layout() []document.Section {
 	r := &p.Result
 	var d document.Document
-	verdicts := make([]document.Sentence, len(r.Summary))
+	var verdicts []document.Sentence
 	for i, text := range r.Summary {
 		level := document.Good
 		if r.Arms[i+1].Estimate.Verdict == ab.Undecided {
 			level = document.Unknown
 		}
-		verdicts[i] = document.Sentence{Level: level, Strong: text}
+		verdicts = append(verdicts, document.Sentence{Level: level, Strong: text})
 	}
 	if r.Stopped != "" {
 		verdicts = append(verdicts, document.Sentence{Level: document.Warning, Text: "ended: " + r.Stopped})
