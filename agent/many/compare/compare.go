@@ -581,7 +581,7 @@ func (c *Comparison) linesWhere(wanted func(*Line) bool) *table.Table {
 			suffix = " " + g
 		}
 		// The differences repeat the ratios.
-		t.Columns = append(t.Columns, table.Column{Name: "ratio" + suffix, Spare: true}, table.Column{Name: "difference" + suffix})
+		t.Columns = append(t.Columns, table.Column{Name: "ratio" + suffix, Spare: true}, table.Column{Name: "difference" + suffix, Cut: true})
 	}
 	for i := range c.Lines {
 		l := &c.Lines[i]

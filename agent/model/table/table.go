@@ -177,11 +177,13 @@ const (
 	// leastCut is the minimum width of a shortened text, usualCut its width if no terminal limits
 	// it.
 	leastCut, usualCut = 16, 60
+	// leastHead is the length to which heads of numbers are shortened.
+	leastHead = 12
 )
 
 // Fit returns the table reduced to a terminal's width in characters, 0 for any width, and the heads of
 // the columns that it lacks. It drops spare columns, then prints numbers without the spread in their
-// text, and then drops other columns, each from the right.
+// text and shortens their heads, and then drops columns whose texts can't be cut, each from the right.
 func (t *Table) Fit(width int) (fitted *Table, dropped []string) {
 	fitted = &Table{Columns: slices.Clone(t.Columns)}
 	for _, row := range t.Rows {
@@ -190,8 +192,10 @@ func (t *Table) Fit(width int) (fitted *Table, dropped []string) {
 	drop := func(tooWide func() bool, expendable func(i int) bool) {
 		for i := len(fitted.Columns) - 1; i > 0 && tooWide(); i-- {
 			if expendable(i) {
-				dropped = append([]string{fitted.Columns[i].head()}, dropped...)
-				fitted.Drop(fitted.Columns[i].Name)
+				name := fitted.Columns[i].Name
+				whole := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Name == name })
+				dropped = append([]string{t.Columns[whole].head()}, dropped...)
+				fitted.Drop(name)
 			}
 		}
 	}
@@ -202,6 +206,11 @@ func (t *Table) Fit(width int) (fitted *Table, dropped []string) {
 		for _, row := range fitted.Rows {
 			for i := range row {
 				row[i] = row[i].alone()
+			}
+		}
+		for i, numeric := range fitted.numeric() {
+			if c := &fitted.Columns[i]; numeric {
+				c.Head = Clip(c.head(), max(leastHead, fitted.widest(i)))
 			}
 		}
 	}

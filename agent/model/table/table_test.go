@@ -87,7 +87,7 @@ func TestFit(t *testing.T) {
 		{0, "combination  measure", ""},
 		{64, "combination  measure", "ratio"},
 		{50, "combination  measure", "ratio"},
-		{38, "combination  measure", "p95 ratio"},
+		{36, "combination  measure", "p95 ratio"},
 	} {
 		fitted, dropped := full.Fit(c.width)
 		var b strings.Builder

@@ -160,6 +160,9 @@ func TestNarrowComparison(t *testing.T) {
 		t.Fatal(err)
 	}
 	const column = "  ratio  difference"
+	if !strings.Contains(narrow.String(), "  difference\n") {
+		t.Errorf("the difference is missing:\n%s", narrow.String())
+	}
 	if !strings.Contains(wide.String(), column) || strings.Contains(narrow.String(), column) || !strings.Contains(narrow.String(), "too wide for this terminal: ratio") {
 		t.Errorf("%s\n%s", wide.String(), narrow.String())
 	}
