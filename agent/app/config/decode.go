@@ -311,7 +311,7 @@ func (d *decoder) section(s reflect.Value, n *yaml.Node, path string) error {
 			return err
 		}
 	}
-	if c, ok := s.Addr().Interface().(checked); ok {
+	if c, ok := reflect.TypeAssert[checked](s.Addr()); ok {
 		if wrong, ok := errors.AsType[*keyError](c.check()); ok {
 			at := join(path, wrong.path)
 			return d.problem(d.position(at), at, "%v", wrong.error)

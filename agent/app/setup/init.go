@@ -85,7 +85,7 @@ func (p *Plan) Write(ctx context.Context) (*Done, error) {
 			return nil, fmt.Errorf("%s: %w", secret.Text(address), err)
 		}
 	}
-	before, err := os.ReadFile(p.File)
+	before, err := secret.ReadFile(p.File)
 	if err == nil && !p.Replace && !p.Keep {
 		return nil, fmt.Errorf("%s %w", p.File, ErrExists)
 	}

@@ -6,16 +6,15 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os/exec"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/many/sweep"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/engine/mysql"
-	"github.com/benchwatch/benchwatch/agent/model/table"
 )
 
 // Toggle is a setting that is switched while one run goes on.
@@ -126,9 +125,8 @@ func (c *change) run(ctx context.Context, connect Connect) error {
 		}
 		return nil
 	}
-	output, err := exec.CommandContext(ctx, "sh", "-c", c.Text).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("%s: %w: %s", c.Text, err, table.Clip(strings.TrimSpace(string(output)), 200))
+	if err := sweep.Shell(ctx, c.Text, nil, io.Discard); err != nil {
+		return fmt.Errorf("%s: %w", c.Text, err)
 	}
 	return nil
 }

@@ -98,7 +98,7 @@ func TestChange(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "setting")
 	for text, want := range map[string]string{
 		"POST " + server.URL + "/set?x=1": "", "POST " + server.URL + "/bad": "403 Forbidden",
-		"echo 2 >" + file: "", "echo no >&2; exit 3": "exit status 3: no",
+		"echo 2 >" + file: "", "echo no >&2; exit 3": "no (exit status 3)",
 	} {
 		c := change{Text: text}
 		if err := c.run(t.Context(), nil); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {

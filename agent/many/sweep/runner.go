@@ -492,21 +492,27 @@ func (r *Runner) hook(ctx context.Context, log io.Writer, name, command string, 
 	if err := CheckHook(command, r.Sweep.Sets); err != nil { // from a sweep.json of another version
 		return err
 	}
+	if err := Shell(ctx, hookText(command, step), r.Sweep.environment(step), log); err != nil {
+		return fmt.Errorf("--%s: %w", name, err)
+	}
+	return nil
+}
+
+// Shell runs a command of the user with sh and copies its output to log. When the context ends, its
+// processes get SIGTERM. The error has the last line that the command printed.
+func Shell(ctx context.Context, command string, environment []string, log io.Writer) error {
 	printed := &lastLines{}
-	cmd := exec.CommandContext(ctx, "sh", "-c", hookText(command, step))
-	cmd.Env = r.Sweep.environment(step)
+	cmd := exec.CommandContext(ctx, "sh", "-c", command)
+	cmd.Env = environment
 	cmd.Stdout, cmd.Stderr = io.MultiWriter(log, printed), io.MultiWriter(log, printed)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = 5 * time.Second // a daemon started by it may keep its output open
 	err := cmd.Run()
-	if errors.Is(err, exec.ErrWaitDelay) {
-		err = nil
+	if err == nil || errors.Is(err, exec.ErrWaitDelay) {
+		return nil
 	}
-	if err != nil {
-		return fmt.Errorf("--%s: %s", name, printed.text(err))
-	}
-	return nil
+	return errors.New(printed.text(err))
 }
 
 // lastLines keeps the end of a program's output for an error message.

@@ -18,8 +18,7 @@ export function state(): AnyPanel {
   const result = `(${of('benchwatch_run_result', 'result')} == 1) unless on (run) ${phase}`;
   const status = `count_values by (run) ("status", ${of('benchwatch_run_exit_code')} != 0)`;
   const withStatus = `label_replace((${result}) * on (run) group_left (status) ${status}, "status", ", exit status $1", "status", "(.+)")`;
-  const called = (expr: string, ...labels: string[]): string =>
-    `label_join(${expr}, "name", "", ${labels.map((label) => `"${label}"`).join(', ')})`;
+  const called = (expr: string, ...labels: string[]): string => `label_join(${expr}, "name", "", ${labels.map((label) => `"${label}"`).join(', ')})`;
   return stat({
     title: 'State',
     description:
@@ -238,9 +237,7 @@ export function errorsOverTime(span: number): AnyPanel {
     span,
     queries: [
       agent(
-        ofSeveral(
-          alternatives('name', { errors: rate('benchwatch_run_errors_total'), reconnects: rate('benchwatch_run_reconnects_total') }),
-        ),
+        ofSeveral(alternatives('name', { errors: rate('benchwatch_run_errors_total'), reconnects: rate('benchwatch_run_reconnects_total') })),
         '{{name}}{{of}}',
       ),
     ],
