@@ -5,22 +5,20 @@ package cloudwatch
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
-	"net/http"
-	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/prometheus/common/model"
+
 	"github.com/benchwatch/benchwatch/agent/model/engine"
-	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/run/host"
+	"github.com/benchwatch/benchwatch/agent/run/promql"
 	"github.com/benchwatch/benchwatch/agent/run/record"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
@@ -46,15 +44,7 @@ type Source struct {
 // ErrNoSeries is matched by the error for an instance of which Prometheus has no series.
 var ErrNoSeries = errors.New("no series of CloudWatch in Prometheus")
 
-const (
-	period = time.Minute
-	// timeout limits the time for an answer, longestAnswer its length.
-	timeout       = 10 * time.Second
-	longestAnswer = 32 << 20
-)
-
-// client follows no redirect: the configuration names the address.
-var client = &http.Client{Timeout: timeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+const period = time.Minute
 
 // Add adds a machine for each managed server of the run, unless the history has one. The error is for the
 // first one that has no values; it never contains the address, which may hold a password.
@@ -152,45 +142,17 @@ func (s *Source) ask(ctx context.Context, instance string, from, to time.Time) (
 		}
 	}
 	query := fmt.Sprintf("{__name__=~%s, %s=%s}[%ds]", strconv.Quote(strings.Join(names, "|")), s.Names.Instance, strconv.Quote(instance), int(to.Sub(from).Seconds())+1)
-	form := url.Values{"query": {query}, "time": {strconv.FormatFloat(float64(to.UnixMilli())/1e3, 'f', 3, 64)}}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(s.URL, "/")+"/api/v1/query?"+form.Encode(), nil)
+	result, err := promql.Server{URL: s.URL}.At(ctx, query, to)
 	if err != nil {
-		return nil, errors.New("the address of Prometheus is not valid")
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		if inner, ok := errors.AsType[*url.Error](err); ok { // the address may hold a password
-			err = inner.Err
-		}
 		return nil, fmt.Errorf("ask Prometheus: %w", err)
 	}
-	defer response.Body.Close()
-	var answer struct {
-		Status, Error string
-		Data          struct {
-			Result []struct {
-				Metric map[string]string
-				Values [][2]json.RawMessage
-			}
-		}
-	}
-	err = json.NewDecoder(io.LimitReader(response.Body, longestAnswer)).Decode(&answer)
-	switch {
-	case answer.Error != "":
-		return nil, fmt.Errorf("ask Prometheus: %s", table.Clip(table.Plain(answer.Error), 200))
-	case response.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("ask Prometheus: %s", response.Status)
-	case err != nil:
-		return nil, fmt.Errorf("ask Prometheus: unexpected answer: %w", err)
-	}
+	matrix, _ := result.(model.Matrix)
 	byTime := map[int64]minute{}
-	for _, one := range answer.Data.Result {
-		name := one.Metric["__name__"]
+	for _, one := range matrix {
+		name := string(one.Metric[model.MetricNameLabel])
 		for _, v := range one.Values {
-			at, err1 := strconv.ParseFloat(string(v[0]), 64)
-			value, err2 := strconv.ParseFloat(strings.Trim(string(v[1]), `"`), 64)
-			begin := time.Unix(int64(at)/60*60, 0).UTC()
-			if err1 != nil || err2 != nil || math.IsNaN(value) || begin.Before(from) || begin.Add(period).After(to) {
+			value, begin := float64(v.Value), v.Timestamp.Time().UTC().Truncate(period)
+			if math.IsNaN(value) || begin.Before(from) || begin.Add(period).After(to) {
 				continue
 			}
 			m, known := byTime[begin.Unix()]

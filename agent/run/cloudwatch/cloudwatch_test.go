@@ -65,7 +65,7 @@ func seriesOf(name string, values ...any) string {
 
 // TestAdd guards that whole minutes of the run count, each once, and that two of them have nothing between.
 func TestAdd(t *testing.T) {
-	s, asked := source(t, http.StatusOK, `{"status":"success","data":{"result":[`+strings.Join([]string{
+	s, asked := source(t, http.StatusOK, `{"status":"success","data":{"resultType":"matrix","result":[`+strings.Join([]string{
 		seriesOf("cpu", 0, 10, 60, 40, 75, 40, 120, 60, 240, 99),
 		seriesOf("reads", 60, 100, 120, 300), seriesOf("writes", 60, 50, 120, 50),
 		seriesOf("read", 60, 4096, 120, 4096), seriesOf("queue", 60, 2.5, 120, "NaN"),
@@ -105,11 +105,11 @@ func TestAddNothing(t *testing.T) {
 		body, want string
 		is         error
 	}{
-		"no series":      {http.StatusOK, `{"status":"success","data":{"result":[]}}`, "CPU and disks of rds1: no series of CloudWatch in Prometheus for bench-1 with a whole minute of the run", ErrNoSeries},
-		"a short run":    {http.StatusOK, `{"status":"success","data":{"result":[` + seriesOf("cpu", 0, 10, 240, 99) + `]}}`, "no series", ErrNoSeries},
+		"no series":      {http.StatusOK, `{"status":"success","data":{"resultType":"matrix","result":[]}}`, "CPU and disks of rds1: no series of CloudWatch in Prometheus for bench-1 with a whole minute of the run", ErrNoSeries},
+		"a short run":    {http.StatusOK, `{"status":"success","data":{"resultType":"matrix","result":[` + seriesOf("cpu", 0, 10, 240, 99) + `]}}`, "no series", ErrNoSeries},
 		"refused":        {http.StatusBadRequest, `{"status":"error","error":"invalid parameter"}`, "ask Prometheus: invalid parameter", nil},
-		"no Prometheus":  {http.StatusOK, "<html>", "ask Prometheus: unexpected answer", nil},
-		"not authorised": {http.StatusUnauthorized, "no", "ask Prometheus: 401 Unauthorized", nil},
+		"no Prometheus":  {http.StatusOK, "<html>", "ask Prometheus: not an answer of Prometheus", nil},
+		"not authorised": {http.StatusUnauthorized, "no", "ask Prometheus: it answers 401 Unauthorized", nil},
 	} {
 		s, _ := source(t, c.status, c.body)
 		h := historyOf(t, 230, "rds1")

@@ -23,7 +23,7 @@ const stateEvery = 10 * time.Second
 // seen. Live it would be as long as the agent keeps the summary.
 const remains = 5 * time.Second
 
-// Run adds what the Collector would have exposed of a run, report by report, and
+// Run adds what the agent would have exposed of a run, report by report, and
 // of its servers. The error comes from a ctx that is done or a file that can't be
 // read.
 func (b *Backfill) Run(ctx context.Context, h *record.History) error {
@@ -58,7 +58,7 @@ func (b *Backfill) Run(ctx context.Context, h *record.History) error {
 }
 
 // replay goes through a run from its start to its end. At each instant it builds
-// the snapshot that the run had then and emits it as the Collector does.
+// the snapshot that the run had then and emits it as the Gatherer does.
 type replay struct {
 	b         *Backfill
 	h         *record.History

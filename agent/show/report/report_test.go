@@ -338,10 +338,10 @@ func TestHosts(t *testing.T) {
 		"two hosts": {fmt.Sprintf(`{"status":"success","data":{"resultType":"matrix","result":[
 			{"metric":{"nodename":"<i>db1"},"values":[[%d,"51.5"],[%d.5,"NaN"],[%d,"99"]]},
 			{"metric":{"nodename":"d.b2"},"values":[[%[1]d,"1"]]}]}}`, at, at+1, at+2), http.StatusOK, 1, ""},
-		"none":      {`{"status":"success","data":{"result":[]}}`, http.StatusOK, 0, ""},
+		"none":      {`{"status":"success","data":{"resultType":"matrix","result":[]}}`, http.StatusOK, 0, ""},
 		"refused":   {`{"status":"error","error":"parse error: unexpected"}`, http.StatusBadRequest, 0, "parse error"},
 		"no answer": {`bad gateway`, http.StatusBadGateway, 0, "502"},
-		"nonsense":  {`<html>`, http.StatusOK, 0, "unexpected answer"},
+		"nonsense":  {`<html>`, http.StatusOK, 0, "not an answer"},
 	} {
 		answer, status = c.answer, c.status
 		r := New(h)
