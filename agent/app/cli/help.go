@@ -52,7 +52,7 @@ func printHelp(cmd *cobra.Command, _ []string) {
 		fmt.Fprintf(out, "\n%s\n", page.Wrap(cmd.Short, 0, 0))
 	}
 	if cmd.Example != "" {
-		fmt.Fprintf(out, "\nExample:\n  %s\n", cmd.Example)
+		fmt.Fprintf(out, "\nExample:\n  %s\n", page.Command(cmd.Example, 2))
 	}
 	fmt.Fprintf(out, "\nFlags:\n%s", cmd.Flags().FlagUsagesWrapped(page.Width))
 	if name := argumentName(cmd); name != "" {

@@ -252,7 +252,8 @@ func (r *sweepCommand) result(s *sweep.Sweep) error {
 	if err != nil {
 		return err
 	}
-	r.streams.notice("benchwatch runs --label sweep=%s lists the runs of this sweep", s.ID)
+	r.streams.notice("to list its runs:")
+	r.streams.line("  benchwatch runs --label sweep=" + s.ID)
 	if f := result.Found; f != nil { // what failed was beyond the conditions
 		if f.Value == 0 {
 			return errors.New("nothing was found: " + strings.Join(f.Lines, "; "))

@@ -109,18 +109,24 @@ func (t Terminal) Paint(shade Shade, text string) string {
 const narrowest = 40
 
 // Wrap breaks text at blanks so that no line exceeds the terminal's width. The first line begins at
-// column first, the others at column hanging. A word longer than a line stays whole.
+// column first, the others at column hanging. A word longer than a line stays whole, and a number
+// stays with its percent sign.
 func (t Terminal) Wrap(text string, first, hanging int) string {
 	if t.Width < narrowest {
 		return text
 	}
 	var b strings.Builder
 	column := first
-	for i, word := range strings.Fields(text) {
+	words := strings.Fields(text)
+	for i, word := range words {
 		n := utf8.RuneCountInString(word)
+		needed := n
+		if i+1 < len(words) && strings.HasPrefix(words[i+1], "%") {
+			needed += 1 + utf8.RuneCountInString(words[i+1])
+		}
 		switch {
 		case i == 0:
-		case column+1+n > t.Width:
+		case column+1+needed > t.Width && !strings.HasPrefix(word, "%"):
 			b.WriteString("\n" + strings.Repeat(" ", hanging))
 			column = hanging
 		default:
@@ -131,4 +137,44 @@ func (t Terminal) Wrap(text string, first, hanging int) string {
 		column += n
 	}
 	return b.String()
+}
+
+// Command breaks a command line at blanks between its arguments, with a backslash at the end of each
+// line but the last, so that a shell takes it as it is. The first line begins at column first.
+func (t Terminal) Command(line string, first int) string {
+	if t.Width < narrowest || first+utf8.RuneCountInString(line) <= t.Width {
+		return line
+	}
+	const hanging, end = 2, 2 // end is the room for " \\"
+	var b strings.Builder
+	column := first
+	for i, argument := range arguments(line) {
+		n := utf8.RuneCountInString(argument)
+		switch {
+		case i == 0:
+		case column+1+n+end > t.Width:
+			b.WriteString(" \\\n" + strings.Repeat(" ", first+hanging))
+			column = first + hanging
+		default:
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(argument)
+		column += n
+	}
+	return b.String()
+}
+
+// arguments divides a command line at the blanks outside of quotes, which it keeps.
+func arguments(line string) []string {
+	var quote rune
+	return strings.FieldsFunc(line, func(r rune) bool {
+		switch {
+		case quote == 0 && (r == '\'' || r == '"'):
+			quote = r
+		case r == quote:
+			quote = 0
+		}
+		return quote == 0 && r == ' '
+	})
 }

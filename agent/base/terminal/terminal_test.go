@@ -29,6 +29,28 @@ func TestWrap(t *testing.T) {
 	}
 }
 
+func TestWrapKeepsPercentSigns(t *testing.T) {
+	got := Terminal{Width: 40}.Wrap("the tool waited for a core for about 18 % of the time", 0, 2)
+	if !strings.Contains(got, "\n  18 % of") {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestCommand(t *testing.T) {
+	for _, c := range []struct{ line, want string }{
+		{"benchwatch report last", "benchwatch report last"},
+		{"sysbench oltp_read_write --mysql-host=db1 --threads=16 run", "sysbench oltp_read_write \\\n    --mysql-host=db1 --threads=16 run"},
+		{"tool '--title=one long text that stays together' run", "tool \\\n    '--title=one long text that stays together' \\\n    run"},
+	} {
+		if got := (Terminal{Width: 40}).Command(c.line, 2); got != c.want {
+			t.Errorf("%q", got)
+		}
+		if got := (Terminal{}).Command(c.line, 2); got != c.line {
+			t.Errorf("a file: %q", got)
+		}
+	}
+}
+
 func TestPaint(t *testing.T) {
 	if got := (Terminal{Is: true}).Paint(Bad, "x"); got != "x" {
 		t.Errorf("without colours: %q", got)

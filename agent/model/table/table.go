@@ -65,6 +65,9 @@ func (c Cell) Signed() Cell {
 // IsUnknown reports whether the cell has no value.
 func (c Cell) IsUnknown() bool { return c.text == "" && !(c.number && finite(c.value)) }
 
+// IsNumber reports whether the cell was made from a number.
+func (c Cell) IsNumber() bool { return c.number }
+
 // String returns the cell in human-readable form.
 func (c Cell) String() string {
 	switch {
@@ -148,6 +151,11 @@ func (t *Table) Head() []string {
 	return heads
 }
 
+// Has reports whether there is a column of this name.
+func (t *Table) Has(name string) bool {
+	return slices.ContainsFunc(t.Columns, func(c Column) bool { return c.Name == name })
+}
+
 // Drop removes a column.
 func (t *Table) Drop(name string) {
 	i := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Name == name })
@@ -183,7 +191,7 @@ const (
 
 // Fit returns the table reduced to a terminal's width in characters, 0 for any width, and the heads of
 // the columns that it lacks. It drops spare columns, then prints numbers without the spread in their
-// text and shortens their heads, and then drops columns whose texts can't be cut, each from the right.
+// text, then with shortened heads, and then drops columns whose texts can't be cut, each from the right.
 func (t *Table) Fit(width int) (fitted *Table, dropped []string) {
 	fitted = &Table{Columns: slices.Clone(t.Columns)}
 	for _, row := range t.Rows {
@@ -208,6 +216,8 @@ func (t *Table) Fit(width int) (fitted *Table, dropped []string) {
 				row[i] = row[i].alone()
 			}
 		}
+	}
+	if cut() {
 		for i, numeric := range fitted.numeric() {
 			if c := &fitted.Columns[i]; numeric {
 				c.Head = Clip(c.head(), max(leastHead, fitted.widest(i)))

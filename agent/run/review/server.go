@@ -198,10 +198,13 @@ func ServerTable(all []Server) *table.Table {
 	t.add("sampled", func(s *Server) table.Cell { return coverageCell(s.Coverage) })
 	t.addMeasures(measure.All(measure.Server), (*Server).Value)
 	t.add("Drain", func(s *Server) table.Cell {
-		if !s.DrainTimedOut && !s.DrainSeconds.Known {
+		switch {
+		case s.DrainTimedOut:
+			return table.Text(s.drain().String())
+		case !s.DrainSeconds.Known:
 			return table.Text("")
 		}
-		return table.Text(s.drain().String())
+		return table.Optional(s.DrainSeconds, table.Seconds).As(s.drain().String())
 	})
 	t.add("Restarts", func(s *Server) table.Cell { return table.Number(s.Restarts, table.Count) })
 	t.add("Samples without an answer", func(s *Server) table.Cell { return table.Whole(s.Unanswered) })

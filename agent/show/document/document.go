@@ -60,6 +60,8 @@ type Block struct {
 	Unprinted bool `json:"-"`
 
 	table *table.Table
+	// isCommand: Code is a command line, which a terminal breaks between arguments.
+	isCommand bool
 }
 
 // Level is what a line means for its reader.
@@ -208,7 +210,7 @@ func Command(args []string) Block {
 	for i, a := range args {
 		quoted[i] = table.Plain(table.ShellWord(a))
 	}
-	return Block{Code: strings.Join(quoted, " ")}
+	return Block{Code: strings.Join(quoted, " "), isCommand: true}
 }
 
 // Page is documents as one file.

@@ -90,6 +90,8 @@ func (b *Block) Text(out *bytes.Buffer, t terminal.Terminal, indent int) {
 		wrap(table.Plain(strings.Join(words, ", ")), 0, 2)
 	case len(b.Drawings) > 0:
 		wrap(table.Plain(b.drawn()), 0, 2)
+	case b.isCommand:
+		out.WriteString(before + t.Command(table.Plain(b.Code), indent) + "\n")
 	case b.Code != "":
 		for line := range strings.Lines(b.Code) {
 			out.WriteString(before + table.Plain(strings.TrimSuffix(line, "\n")) + "\n")

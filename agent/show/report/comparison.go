@@ -82,8 +82,20 @@ func (p *ComparisonPage) Layout() []document.Section {
 	if len(c.Groups) > 1 {
 		notes = append([]string{"the baseline is " + c.Groups[0]}, notes...)
 	}
+	if len(p.Runs) > 0 {
+		notes = append([]string{"runs: " + runNames(c.Groups, p.Runs)}, notes...)
+	}
 	d.Add("notes", "How to read this", document.List(notes...))
 	return d.Sections
+}
+
+// runNames returns which run each group is.
+func runNames(groups, runs []string) string {
+	names := make([]string, len(groups))
+	for i := range groups {
+		names[i] = groups[i] + " is " + runs[i]
+	}
+	return table.Join(names)
 }
 
 // firstDifferences is how many of the facts and settings that differ are shown before the others are folded.
@@ -101,9 +113,6 @@ func (p *ComparisonPage) differing() []document.Block {
 		first.Facts = append(first.Facts, document.Term{Name: d.Name, Value: table.Clip(strings.Join(dashed(d.Values), between), longestDifference)})
 	}
 	rest := document.Table(p.DifferenceTable(all[len(first.Facts):]))
-	if len(p.Runs) > 0 {
-		first.Facts = append(first.Facts, document.Term{Name: "run", Value: table.Clip(strings.Join(p.Runs, " → "), longestDifference)})
-	}
 	rest = rest.Folded(len(rest.Rows), "more difference")
 	rest.Long = true
 	return []document.Block{first, rest}

@@ -145,7 +145,8 @@ func (r *Report) sections() []document.Section {
 	d.Add("operations", "The tool's summary", document.Table(review.OperationTable(r.Operations)))
 	d.Add("distributions", "Distribution of the latencies", r.distributionBlocks()...)
 	servers := review.ServerTable(r.Servers)
-	d.Add("servers", "Servers", document.Table(servers).Folded(len(servers.Rows), "measure"))
+	alike := document.Facts(alikeFacts(servers)...)
+	d.Add("servers", "Servers", alike, document.Table(servers).Folded(len(servers.Rows), "measure"))
 	d.Add("load", "Who took the load", document.Table(review.BalanceTable(r.Balances)))
 	machines := review.MachineTable(r.Machines)
 	d.Add("machines", "Machines", document.Table(machines).Folded(len(machines.Rows), "measure"))
@@ -161,6 +162,23 @@ func (r *Report) sections() []document.Section {
 	d.Add("parameters", "Parameters", document.Facts(parameters...), document.Command(r.Command))
 	d.Add("messages", "The tool's error messages", messageBlocks(&r.Run)...)
 	return d.Sections
+}
+
+// alikeFacts takes the rows with one text for all of several columns out of a table with a column for
+// each server, which they would make wide, such as a version.
+func alikeFacts(t *table.Table) []document.Term {
+	var alike []document.Term
+	if len(t.Columns) < 3 {
+		return nil
+	}
+	t.Rows = slices.DeleteFunc(t.Rows, func(row []table.Cell) bool {
+		if row[1].IsNumber() || row[1].IsUnknown() || slices.ContainsFunc(row[2:], func(c table.Cell) bool { return c.IsNumber() || c.String() != row[1].String() }) {
+			return false
+		}
+		alike = append(alike, document.Term{Name: row[0].String(), Value: row[1].String()})
+		return true
+	})
+	return alike
 }
 
 func failureBlock(facts []rundir.Fact) document.Block {

@@ -26,20 +26,38 @@ const (
 )
 
 // List writes a table of runs, a line each, that fits the terminal: what the id also
-// has is left out first.
+// has is left out first. A last line names the columns that are left out.
 func List(w io.Writer, rows []review.Row, terminal terminal.Terminal) error {
 	t := list(rows, longestCell)
-	fits := func() bool { return terminal.Width == 0 || t.Width() <= terminal.Width }
-	if !fits() {
-		t = list(rows, shortCell)
+	fits := func(t *table.Table) bool { return terminal.Width == 0 || t.Width() <= terminal.Width }
+	if fits(t) {
+		return t.Text(w)
 	}
-	for _, name := range []string{"WORKLOAD", "THREADS", "TOOL", "ERRORS", "DURATION", "TITLE", "P95 (ms)", "STARTED"} {
-		if fits() {
-			break
+	t = list(rows, shortCell)
+	lacking := []string{"P95 (ms)", "STARTED", "TITLE", "DURATION", "ERRORS", "TOOL", "THREADS", "WORKLOAD"}
+	lacking = slices.DeleteFunc(lacking, func(name string) bool { return !t.Has(name) })
+	for i := 0; i < len(lacking); { // from the most important one
+		more := list(rows, shortCell)
+		for j, name := range lacking {
+			if j != i {
+				more.Drop(name)
+			}
 		}
+		if fits(more) {
+			t, lacking = more, slices.Delete(lacking, i, i+1)
+		} else {
+			i++
+		}
+	}
+	for _, name := range lacking {
 		t.Drop(name)
 	}
-	return t.Text(w)
+	if err := t.Text(w); err != nil || len(lacking) == 0 {
+		return err
+	}
+	slices.Sort(lacking)
+	_, err := fmt.Fprintln(w, terminal.Wrap("too wide for this terminal: "+strings.Join(lacking, ", "), 0, 2))
+	return err
 }
 
 // list is the table of all columns that have a value.

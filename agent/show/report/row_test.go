@@ -5,12 +5,14 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/benchwatch/benchwatch/agent/base/terminal"
 	"github.com/benchwatch/benchwatch/agent/many/compare"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
 	"github.com/benchwatch/benchwatch/agent/run/review"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
 // TestLatencyOfOperations guards that a tool that prints no latency of transactions
@@ -52,5 +54,30 @@ func TestLatencyOfOperations(t *testing.T) {
 	}
 	if got := strings.Join(lines, ", "); got != "tps, update p95, update p99" {
 		t.Errorf("lines %s", got)
+	}
+}
+
+// TestListFits guards that a list fits a terminal, keeps the latency as long as it can, and names what
+// it lacks.
+func TestListFits(t *testing.T) {
+	row := review.NewRow(&ingest.Snapshot{Meta: rundir.Meta{ID: "20261125T094222Z-oltp_write_only-t4", Tool: "sysbench", Workload: "oltp_write_only", Outcome: rundir.Succeeded}, Summary: &ingest.Summary{
+		Rates:     []tool.Rate{{Operation: tool.Transaction, PerSecond: 500}},
+		Latencies: []tool.Latency{{Operation: tool.Transaction, Stat: "p95", Seconds: 0.02}},
+	}})
+	for width, lacks := range map[int]string{0: "", 120: "WORKLOAD", 80: "STARTED", 60: "P95 (ms)"} {
+		var b bytes.Buffer
+		if err := List(&b, []review.Row{row}, terminal.Terminal{Width: width}); err != nil {
+			t.Fatal(err)
+		}
+		head, _, _ := strings.Cut(b.String(), "\n")
+		_, left, isSaid := strings.Cut(b.String(), "too wide for this terminal: ")
+		if isSaid != (width > 0) || !strings.Contains(left, lacks) || lacks != "" && strings.Contains(head, lacks) {
+			t.Errorf("%d:\n%s", width, b.String())
+		}
+		for line := range strings.Lines(b.String()) {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); width > 0 && n > width {
+				t.Errorf("%d: a line has %d characters:\n%s", width, n, b.String())
+			}
+		}
 	}
 }
