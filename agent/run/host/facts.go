@@ -30,7 +30,7 @@ const OneQueue = "1, no RPS"
 
 // Settings implements engine.Configured.
 func (p *procfsProber) Settings(context.Context) (engine.Settings, error) {
-	return facts(&p.files, p.previous, p.speeds), nil
+	return facts(&p.files.files, p.previous, p.speeds), nil
 }
 
 // facts returns the machine's hardware and kernel settings, as far as they matter to a benchmark. Facts

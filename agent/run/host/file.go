@@ -2,7 +2,9 @@ package host
 
 import (
 	"bytes"
+	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -35,20 +37,109 @@ func (f *files) read(path string) ([]byte, error) {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
 	defer unix.Close(fd)
+	return f.readFrom(fd, path)
+}
+
+// halfPage is the length of a read after which a file may have more content: the kernel fills a page of 4 KiB with
+// whole lines, and each line of the files that are read in parts is shorter than half of it.
+const halfPage = 2048
+
+func (f *files) readFrom(fd int, path string) ([]byte, error) {
 	f.buffer = f.buffer[:0]
 	for {
 		f.buffer = slices.Grow(f.buffer, 8<<10)
-		n, err := unix.Read(fd, f.buffer[len(f.buffer):cap(f.buffer)])
+		n, err := unix.Pread(fd, f.buffer[len(f.buffer):cap(f.buffer)], int64(len(f.buffer)))
 		switch {
 		case err == unix.EINTR:
 		case err != nil:
 			return nil, &fs.PathError{Op: "read", Path: path, Err: err}
-		case n == 0:
-			return f.buffer, nil
 		default:
 			f.buffer = f.buffer[:len(f.buffer)+n]
+			if n < halfPage {
+				return f.buffer, nil
+			}
 		}
 	}
+}
+
+// openFiles are files that are read at each tick. They stay open, since opening and closing one takes longer than
+// reading it. The file of a process or control group that has ended can't be read any more, even if there is a
+// new one with its number or name.
+type openFiles struct {
+	files
+	open  map[string]*openFile
+	round int
+}
+
+type openFile struct {
+	*os.File
+	round int // of the last read
+}
+
+// mostOpen bounds the files that stay open.
+const mostOpen = 160
+
+// read returns the content of a file, valid until the next call.
+func (f *openFiles) read(path string) (data []byte, err error) {
+	err = f.use(path, func(file *os.File) (err error) {
+		data, err = f.readFrom(int(file.Fd()), path)
+		return err
+	})
+	return data, err
+}
+
+// names returns the names in a folder.
+func (f *openFiles) names(path string) (names []string, err error) {
+	err = f.use(path, func(folder *os.File) (err error) {
+		if _, err = folder.Seek(0, io.SeekStart); err == nil {
+			names, err = folder.Readdirnames(-1)
+		}
+		return err
+	})
+	return names, err
+}
+
+// use calls read with the open file. If that fails, it opens the file again.
+func (f *openFiles) use(path string, read func(*os.File) error) error {
+	if known := f.open[path]; known != nil {
+		if err := read(known.File); err == nil {
+			known.round = f.round
+			return nil
+		}
+		known.Close()
+		delete(f.open, path)
+	}
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	file := &openFile{os.NewFile(uintptr(fd), path), f.round}
+	if err = read(file.File); err != nil || len(f.open) >= mostOpen {
+		file.Close()
+		return err
+	}
+	if f.open == nil {
+		f.open = map[string]*openFile{}
+	}
+	f.open[path] = file
+	return nil
+}
+
+// closeUnread closes the files that were not read since the previous call.
+func (f *openFiles) closeUnread() {
+	for path, file := range f.open {
+		if file.round != f.round {
+			file.Close()
+			delete(f.open, path)
+		}
+	}
+	f.round++
+}
+
+// Close closes all files. They can be read again.
+func (f *openFiles) Close() {
+	f.round++
+	f.closeUnread()
 }
 
 // glob implements tree.
@@ -79,21 +170,25 @@ func named(data []byte, name string) (float64, bool) {
 // paired returns a value from a file whose lines come in pairs, one of names and one of values,
 // both with the same prefix.
 func paired(data []byte, prefix, name string) (float64, bool) {
-	var names [][]byte
+	at := -1 // of the name in its line
 	for line := range bytes.Lines(data) {
 		if !bytes.HasPrefix(line, []byte(prefix)) {
 			continue
 		}
-		fields := bytes.Fields(line)
-		if names == nil {
-			names = fields
-			continue
+		i := 0
+		for field := range bytes.FieldsSeq(line) {
+			if i == at {
+				return firstNumber(field)
+			}
+			if at < 0 && string(field) == name {
+				at = i
+				break
+			}
+			i++
 		}
-		i := slices.IndexFunc(names, func(n []byte) bool { return string(n) == name })
-		if i < 0 || i >= len(fields) {
+		if at < 0 || i < at {
 			return 0, false
 		}
-		return firstNumber(fields[i])
 	}
 	return 0, false
 }

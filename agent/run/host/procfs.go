@@ -14,7 +14,7 @@ import (
 // procfsProber reads the agent's own machine. Values that the system does not have, such as
 // pressure, are absent.
 type procfsProber struct {
-	files    files
+	files    openFiles
 	nodename string
 	release  string
 	speeds   map[string]float64 // of links, in bytes per second
@@ -33,7 +33,10 @@ func newProcfsProber() *procfsProber {
 }
 
 // Close implements engine.Prober.
-func (p *procfsProber) Close() error { return nil }
+func (p *procfsProber) Close() error {
+	p.files.Close()
+	return nil
+}
 
 // Probe implements engine.Prober.
 func (p *procfsProber) Probe(context.Context) (*engine.Status, error) {
@@ -44,7 +47,7 @@ func (p *procfsProber) Probe(context.Context) (*engine.Status, error) {
 	now := time.Now()
 	r.nodename, r.release, r.at = p.nodename, p.release, float64(now.UnixMicro())/1e6
 	if now.Sub(p.speedsAt) >= linkEvery {
-		p.speedsAt, p.speeds = now, speeds(&p.files, r)
+		p.speedsAt, p.speeds = now, speeds(&p.files.files, r)
 	}
 	r.setSpeeds(p.speeds)
 	out := r.status(p.previous)

@@ -39,6 +39,7 @@ const (
 // itself and kernel threads. The zero Programs has read nothing.
 type Programs struct {
 	files     files
+	open      openFiles
 	root      string // empty: /proc
 	at        time.Time
 	again     bool // they were read twice
@@ -70,14 +71,18 @@ type process struct {
 func (p *Programs) Read(tool int, ports []int, now time.Time, out *engine.Status) {
 	p.readPrograms(tool, ports, now, out)
 	root := p.proc()
-	if p.toolThreads.read(&p.files, root, p.toolPIDs) {
+	if p.toolThreads.read(&p.open, root, p.toolPIDs) {
 		p.toolThreads.set(out, toolRunning, toolWaiting)
 	}
-	if p.serverThreads.read(&p.files, root, p.serverPIDs) {
+	if p.serverThreads.read(&p.open, root, p.serverPIDs) {
 		p.serverThreads.set(out, serversRunning, serversWaiting)
 	}
 	p.readQuotas(tool, now, out)
+	p.open.closeUnread()
 }
+
+// Close closes the files that stay open between readings.
+func (p *Programs) Close() { p.open.Close() }
 
 func (p *Programs) proc() string {
 	if p.root == "" {
@@ -232,7 +237,7 @@ func (p *Programs) readAll() map[int]process {
 		if err != nil {
 			continue // it has ended
 		}
-		if proc, ok := parseProcess(text); ok {
+		if proc, ok := parseProcess(text, p.processes[pid].name); ok {
 			all[pid] = proc
 		}
 	}
@@ -243,26 +248,44 @@ func (p *Programs) readAll() map[int]process {
 }
 
 // parseProcess reads /proc/PID/stat, see proc_pid_stat(5). The name may have spaces and
-// parentheses.
-func parseProcess(text []byte) (process, bool) {
+// parentheses. known is its previous name, which saves a copy.
+func parseProcess(text []byte, known string) (process, bool) {
 	begin, end := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
 	if begin < 0 || end < begin {
 		return process{}, false
 	}
 	// Fields are counted after the name: the third one in the manual is the first here.
 	const ppid, session, utime, starttime = 4 - 3, 6 - 3, 14 - 3, 22 - 3
-	fields := bytes.Fields(text[end+1:])
-	if len(fields) <= starttime {
-		return process{}, false
+	var numbers [starttime + 1]float64
+	i := 0
+	for field := range bytes.FieldsSeq(text[end+1:]) {
+		if i > 0 { // the state is a letter
+			numbers[i] = kernelNumber(field)
+		}
+		if i++; i == len(numbers) {
+			break
+		}
 	}
-	number := func(i int) float64 {
-		v, _ := strconv.ParseFloat(string(fields[i]), 64) // the kernel prints numbers
-		return v
+	name := text[begin+1 : end]
+	if string(name) != known {
+		known = printable(name)
 	}
 	return process{
-		name: printable(text[begin+1 : end]), parent: int(number(ppid)), session: int(number(session)), started: number(starttime),
-		own: (number(utime) + number(utime+1)) / jiffies, children: (number(utime+2) + number(utime+3)) / jiffies,
-	}, true
+		name: known, parent: int(numbers[ppid]), session: int(numbers[session]), started: numbers[starttime],
+		own: (numbers[utime] + numbers[utime+1]) / jiffies, children: (numbers[utime+2] + numbers[utime+3]) / jiffies,
+	}, i == len(numbers)
+}
+
+// kernelNumber returns a whole number as the kernel prints it.
+func kernelNumber(text []byte) (n float64) {
+	digits := bytes.TrimPrefix(text, []byte("-"))
+	for _, c := range digits {
+		n = n*10 + float64(c-'0')
+	}
+	if len(digits) < len(text) {
+		return -n
+	}
+	return n
 }
 
 // printable removes non-ASCII characters from a process name, which any user can choose.

@@ -126,7 +126,7 @@ func BenchmarkPrograms(b *testing.B) {
 // TestThreads guards that the time for which threads ran and waited is added up over a reading to
 // the next, those that begin included, and that a part of many threads is taken for all.
 func TestThreads(t *testing.T) {
-	root, f := t.TempDir(), &files{}
+	root, f := t.TempDir(), &openFiles{}
 	set := func(pid, tid, ran, waited int) {
 		t.Helper()
 		dir := filepath.Join(root, strconv.Itoa(pid), "task", strconv.Itoa(tid))
@@ -184,7 +184,7 @@ func BenchmarkThreads(b *testing.B) {
 	}
 	var all threads
 	for b.Loop() {
-		if !all.read(&files{}, "/proc", []int{os.Getpid()}) {
+		if !all.read(&openFiles{}, "/proc", []int{os.Getpid()}) {
 			b.Skip("the kernel has no statistics of the scheduler")
 		}
 	}

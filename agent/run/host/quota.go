@@ -22,7 +22,7 @@ type throttling struct{ periods, throttled, seconds float64 }
 
 // read returns the share of the time since the previous reading in which the process was held, 0
 // without a quota; ok is false if it is not known, as at the first reading.
-func (q *quota) read(f *files, proc string, pid int, now time.Time) (held float64, ok bool) {
+func (q *quota) read(f *openFiles, proc string, pid int, now time.Time) (held float64, ok bool) {
 	groups, err := f.read(proc + "/" + strconv.Itoa(pid) + "/cgroup")
 	if err != nil {
 		return 0, false
@@ -56,7 +56,7 @@ func (p *Programs) readQuotas(tool int, now time.Time, out *engine.Status) {
 			q = &quota{}
 		}
 		p.quotas[pid] = q
-		return q.read(&p.files, p.proc(), pid, now)
+		return q.read(&p.open, p.proc(), pid, now)
 	}
 	if held, ok := read(tool); ok {
 		out.Set(toolHeld, held)
@@ -74,7 +74,7 @@ func (p *Programs) readQuotas(tool int, now time.Time, out *engine.Status) {
 
 // throttling reads what the quotas of a process's control groups did. groups is the process's file
 // cgroup; ok is false if that is empty.
-func (f *files) throttling(groups, root string) (most throttling, ok bool) {
+func (f *openFiles) throttling(groups, root string) (most throttling, ok bool) {
 	for line := range strings.Lines(groups) {
 		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
 		if len(fields) < 3 {

@@ -36,7 +36,7 @@ func TestThrottling(t *testing.T) {
 		"":                                  {throttling{}, false},
 		"nonsense":                          {throttling{}, false},
 	} {
-		got, ok := new(files).throttling(groups, root)
+		got, ok := new(openFiles).throttling(groups, root)
 		if got != want.throttling || ok != want.ok {
 			t.Errorf("%q: %+v, %t", groups, got, ok)
 		}
@@ -47,7 +47,7 @@ func TestThrottling(t *testing.T) {
 // holds for that while, and one that holds two cores at once does not hold for longer than the time.
 func TestQuotaHeld(t *testing.T) {
 	proc, begin := t.TempDir(), time.Date(2026, 11, 23, 6, 0, 0, 0, time.UTC)
-	f := &files{}
+	f := &openFiles{}
 	q := quota{at: begin, last: throttling{100, 10, 2}}
 	for _, c := range []struct {
 		now  throttling

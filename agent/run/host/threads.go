@@ -2,7 +2,6 @@ package host
 
 import (
 	"bytes"
-	"os"
 	"strconv"
 
 	"github.com/benchwatch/benchwatch/agent/model/engine"
@@ -28,17 +27,12 @@ type schedule struct{ running, waited float64 }
 // read adds what the threads of some processes did since the previous reading. It returns false
 // where the kernel has no such statistics. What a thread did since the last tick before it ended is
 // not known.
-func (t *threads) read(f *files, root string, pids []int) bool {
+func (t *threads) read(f *openFiles, root string, pids []int) bool {
 	type thread struct{ pid, tid string }
 	all := map[int]thread{}
 	for _, pid := range pids {
 		name := strconv.Itoa(pid)
-		dir, err := os.Open(root + "/" + name + "/task")
-		if err != nil {
-			continue // it has ended
-		}
-		names, _ := dir.Readdirnames(-1) // what is there is read
-		_ = dir.Close()
+		names, _ := f.names(root + "/" + name + "/task") // none if it has ended
 		for _, entry := range names {
 			if tid, err := strconv.Atoi(entry); err == nil {
 				all[tid] = thread{name, entry}
@@ -60,17 +54,13 @@ func (t *threads) read(f *files, root string, pids []int) bool {
 		if err != nil {
 			continue
 		}
-		fields := bytes.Fields(text)
-		if len(fields) < 3 {
+		ranFor, rest, _ := bytes.Cut(text, []byte(" "))
+		waitedFor, slices, ok := bytes.Cut(rest, []byte(" "))
+		if !ok {
 			continue
 		}
-		running, err1 := strconv.ParseFloat(string(fields[0]), 64)
-		waited, err2 := strconv.ParseFloat(string(fields[1]), 64)
-		if err1 != nil || err2 != nil {
-			continue
-		}
-		sampled, ran = true, ran || string(fields[2]) != "0" // a kernel without the statistics shows zeros
-		now := schedule{running / 1e9, waited / 1e9}
+		sampled, ran = true, ran || !bytes.HasPrefix(slices, []byte("0")) // a kernel without the statistics shows zeros
+		now := schedule{kernelNumber(ranFor) / 1e9, kernelNumber(waitedFor) / 1e9}
 		read[tid] = now
 		was, known := t.known[tid]
 		if first || !known && denser {

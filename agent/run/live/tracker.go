@@ -212,6 +212,7 @@ func (t *tracker) release() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.recorder.Close()
+	t.programs.Close()
 	if t.owner != nil {
 		t.owner.Close()
 		t.owner = nil
