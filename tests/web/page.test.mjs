@@ -345,6 +345,9 @@ test('a failed run starts with the reason, and its axis is as short as the run',
   await complete(page);
   assert.match(await page.locator('.document section').first().innerText(), /Result\s+reason: exit status 3: FATAL: no server/);
   assert.match(await where(page).innerText(), /0:00\.5 /);
+  // Charts are drawn, or there are none: a line that unfolds nothing is no chart.
+  const folds = await page.locator('.charts details:visible').evaluateAll((all) => all.map((d) => d.querySelectorAll('.chart:not([hidden])').length));
+  assert.ok(!folds.includes(0), `${folds}`);
   await page.close();
 });
 
@@ -470,6 +473,8 @@ test('a run begins with what limited it and the charts that show it; all others 
   assert.equal(places.at(-1), 'trust');
   assert.deepEqual(charts.slice(0, 2), ['server-flow_control', 'server-flow_control_sent']);
   assert.deepEqual(charts.slice(3), ['run-transactions', 'run-latency', 'host-cpu_busy']);
+  // The third one was behind a line until the verdict came.
+  await page.locator(`#chart-${charts[2]} canvas`).waitFor();
   const fold = page.locator('.charts summary', { hasText: 'charts of the servers' });
   assert.match(await fold.innerText(), /^\d+ charts of the servers: Queries/);
   assert.equal(await page.locator('#chart-server-queries canvas').count(), 0, 'a folded chart is not drawn');
@@ -491,6 +496,11 @@ test('a run begins with what limited it and the charts that show it; all others 
   assert.equal(await page.locator('article').count(), 0);
   await page.goto(`${agent.url}runs/${id}/report`);
   assert.equal(await pages(), printed);
+
+  // In the list, what all latencies are is in the head and not in each row.
+  await page.goto(`${agent.url}#/?q=${id}`);
+  await page.locator('.selectable thead', { hasText: 'Latency, transaction p95' }).waitFor();
+  assert.match(await page.locator('.selectable tbody').innerText(), /\t\d[\d.]* ms\t/);
   await page.close();
 });
 
@@ -554,6 +564,10 @@ test('the statements of a run are shown and compared', async () => {
   await page.close();
 
   const comparison = await open('#/compare?runs=20261120T050000Z-fast,20261120T050001Z-slow');
+  await comparison.setViewportSize({ width: 390, height: 844 });
+  const narrow = await comparison.locator('[data-section=measures] tbody td:last-child').first().boundingBox();
+  assert.ok(narrow.x >= 0 && narrow.x + narrow.width <= 390, `the difference is at ${JSON.stringify(narrow)}`);
+  await comparison.setViewportSize({ width: 1400, height: 900 });
   const difference = section(comparison, 'statements').locator('tbody tr').first();
   await difference.waitFor();
   assert.match(await difference.innerText(), /AND "<b>" < \?\s+1\.11\s+27\.70\s+\+26\.59\s+2\.00 → 50\.00/);

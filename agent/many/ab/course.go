@@ -249,7 +249,7 @@ func (p *Plan) progress(blocks []Block, round int) []string {
 }
 
 // barWidth is the number of places on each side of no difference; the limit is at a quarter of them.
-const barWidth = 20
+const barWidth = 12
 
 // bar draws the interval: the limits are colons, no difference is a bar, the ratio is an o.
 func (p *Plan) bar(e *Estimate) string {

@@ -190,8 +190,8 @@ const (
 )
 
 // Fit returns the table reduced to a terminal's width in characters, 0 for any width, and the heads of
-// the columns that it lacks. It drops spare columns, then prints numbers without the spread in their
-// text, then with shortened heads, and then drops columns whose texts can't be cut, each from the right.
+// the columns that it lacks, with "spread" if it lacks that. It drops spare columns, then prints numbers without the spread in their
+// text, then shortens texts and heads of numbers, and then drops columns whose texts can't be cut, each from the right.
 func (t *Table) Fit(width int) (fitted *Table, dropped []string) {
 	fitted = &Table{Columns: slices.Clone(t.Columns)}
 	for _, row := range t.Rows {
@@ -210,11 +210,17 @@ func (t *Table) Fit(width int) (fitted *Table, dropped []string) {
 	uncut := func() bool { return width > 0 && fitted.Width() > width }
 	cut := func() bool { return fitted.isWider(width) }
 	drop(uncut, func(i int) bool { return fitted.Columns[i].Spare })
-	if cut() {
+	if uncut() {
+		hadSpread := false
 		for _, row := range fitted.Rows {
 			for i := range row {
-				row[i] = row[i].alone()
+				alone := row[i].alone()
+				hadSpread = hadSpread || alone.text != row[i].text
+				row[i] = alone
 			}
+		}
+		if hadSpread {
+			defer func() { dropped = append(dropped, "spread") }()
 		}
 	}
 	if cut() {

@@ -85,9 +85,10 @@ func TestFit(t *testing.T) {
 		dropped string
 	}{
 		{0, "combination  measure", ""},
-		{64, "combination  measure", "ratio"},
-		{50, "combination  measure", "ratio"},
-		{36, "combination  measure", "p95 ratio"},
+		{74, "combination  measure", "ratio"},
+		{64, "combination  measure", "ratio spread"},
+		{50, "combination  measure", "ratio spread"},
+		{36, "combination  measure", "p95 ratio spread"},
 	} {
 		fitted, dropped := full.Fit(c.width)
 		var b strings.Builder
@@ -102,7 +103,7 @@ func TestFit(t *testing.T) {
 				t.Errorf("%d: a line has %d characters:\n%s", c.width, n, b.String())
 			}
 		}
-		if spread := strings.Contains(b.String(), "[90"); spread != (c.width == 0 || c.width == 64) {
+		if spread := strings.Contains(b.String(), "[90"); spread != (c.width == 0 || c.width == 74) {
 			t.Errorf("%d: %s", c.width, b.String())
 		}
 	}

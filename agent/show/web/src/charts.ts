@@ -43,6 +43,8 @@ export class Charts implements Group {
   });
   private readonly scheme = matchMedia('(prefers-color-scheme: dark)');
   private cursor: number | null = null;
+  /** The next frames of show and of drawAll. */
+  private showing = 0;
   private drawing = 0;
   /** The width for which the plots were drawn. */
   private drawn = 0;
@@ -76,6 +78,7 @@ export class Charts implements Group {
   destroy(): void {
     this.resizer.disconnect();
     this.scheme.removeEventListener('change', this.repaint);
+    cancelAnimationFrame(this.showing);
     cancelAnimationFrame(this.drawing);
     this.charts.forEach((c) => c.destroy());
   }
@@ -115,16 +118,22 @@ export class Charts implements Group {
     });
     this.grid.replaceChildren(...this.parts.map((p) => p.root));
     this.place();
+    this.drawAll(); // what was behind a line before may be in sight now
   }
 
   private place(): void {
     for (const p of this.parts) p.row.replaceChildren(...p.ids.flatMap((id) => this.charts.get(id)?.root ?? []));
+    this.hideEmpty();
+  }
+
+  private hideEmpty(): void {
+    for (const p of this.parts) p.root.hidden = p.ids.every((id) => this.charts.get(id)?.root.hidden ?? true);
   }
 
   /** Draws tables with the next frame of the screen. */
   show(tables: Record<TableName, Table>): void {
-    cancelAnimationFrame(this.drawing);
-    this.drawing = requestAnimationFrame(() => {
+    cancelAnimationFrame(this.showing);
+    this.showing = requestAnimationFrame(() => {
       const ends = tableNames.map((t) => tables[t].last).filter((x) => Number.isFinite(x));
       const begins = tableNames.map((t) => tables[t].x[0]).filter((x) => x !== undefined);
       // The first tick lies up to a second before the tool's clock begins.
@@ -144,7 +153,7 @@ export class Charts implements Group {
         chart.root.hidden = !chart.choose(table);
       }
       if (added) this.place();
-      for (const p of this.parts) p.root.hidden = p.ids.every((id) => this.charts.get(id)?.root.hidden ?? true);
+      this.hideEmpty();
       const none = [...this.charts.values()].every((c) => c.root.hidden);
       this.bar.hidden = none;
       this.nothing.hidden = !none || this.live;

@@ -245,8 +245,10 @@ export class ListView {
 
   private table(runs: Run[], selectable: boolean): HTMLElement {
     const key = this.sort.replace(/^-/, '');
+    const latency = commonLatency(runs);
     const head = columns.map((c) => {
-      const button = el('button', { type: 'button', class: 'sort', 'data-focus': `${selectable}-${c.key}` }, c.head);
+      const title = c.key === 'latency' && latency ? `${c.head}, ${latency}` : c.head;
+      const button = el('button', { type: 'button', class: 'sort', 'data-focus': `${selectable}-${c.key}` }, title);
       button.addEventListener('click', () => {
         const first = descending.has(c.key) ? `-${c.key}` : c.key;
         this.sort = this.sort === first ? (first.startsWith('-') ? c.key : `-${c.key}`) : first;
@@ -263,12 +265,13 @@ export class ListView {
         'table',
         { class: `runs${selectable ? ' selectable' : ''}` },
         el('thead', {}, el('tr', {}, ...choose, ...head)),
-        el('tbody', {}, ...runs.map((r) => this.row(r, selectable))),
+        el('tbody', {}, ...runs.map((r) => this.row(r, selectable, latency))),
       ),
     );
   }
 
-  private row(r: Run, selectable: boolean): HTMLElement {
+  /** latency is the name in the head of the column, empty if the runs have several. */
+  private row(r: Run, selectable: boolean, latency: string): HTMLElement {
     const clock = el('td', { 'data-name': 'lasted', 'data-clock': r.id }, format.elapsed(lasted(r, this.now())));
     const cell = (name: string, text: string) => el('td', { 'data-name': name }, text);
     const name = r.title || r.id;
@@ -281,7 +284,7 @@ export class ListView {
       cell('tool', toolText(r)),
       cell('threads', fact(r, 'threads') ?? '–'),
       cell('transactions/s', format.number(r.throughput)),
-      cell('latency', r.latency ? `${format.seconds(r.latency.seconds)} ${latencyName(r.latency)}` : '–'),
+      cell(latency || 'latency', r.latency ? `${format.seconds(r.latency.seconds)}${latency ? '' : ` ${latencyName(r.latency)}`}` : '–'),
       cell('errors', format.number(r.errors)),
       cell('started', format.dateTime(r.started_at)),
       clock,
@@ -298,6 +301,12 @@ export class ListView {
     });
     return box;
   }
+}
+
+/** The name of the runs' headline latency, empty if they have none or several. */
+function commonLatency(runs: Run[]): string {
+  const names = new Set(runs.flatMap((r) => (r.latency ? latencyName(r.latency) : [])));
+  return names.size === 1 ? [...names][0]! : '';
 }
 
 /** Replaces the children of an element by others where they differ, down to the cells of tables. */
