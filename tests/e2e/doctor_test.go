@@ -51,7 +51,7 @@ func TestDoctorOfAPrometheus(t *testing.T) {
 	// expect waits until the doctor has found exactly these warnings and failures.
 	expect := func(name, address string, want ...string) {
 		t.Helper()
-		file := filepath.Join(dir, "benchwatch.yml")
+		file := a.Config
 		must(t, os.WriteFile(file, fmt.Appendf(nil, "data_dir: %s\nprometheus: {url: 'http://%s'}\n", a.DataDir, address), 0o644))
 		agents.Wait(t, 40*time.Second, name, func() error {
 			out, err := exec.Command(env.binary, "doctor", "--config.file="+file, "--format=json").Output()

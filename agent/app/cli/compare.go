@@ -52,6 +52,7 @@ func newCompare() *cobra.Command {
 	cmd.text(&r.measure, "measure", "NAME,NAME...", "Measures of the figures and their table: tps, qps, duration, p95, an operation's (read_avg), cpu, lag … (default: all, tps in svg)")
 	r.averaging.declare(cmd)
 	r.output.declare(cmd)
+	r.declareAll(cmd)
 	r.store = addReadingStore(cmd)
 	return cmd.does(func(s Streams) error {
 		r.streams = s

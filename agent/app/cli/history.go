@@ -45,6 +45,7 @@ func newHistory() *cobra.Command {
 	r.format = "text"
 	cmd.choice(&r.format, "format", "FORMAT", "Format of the result: text, markdown, html, csv or json", "text", "markdown", "html", "csv", "json")
 	r.output.declare(cmd)
+	r.declareAll(cmd)
 	r.store = addReadingStore(cmd)
 	return cmd.does(r.run)
 }

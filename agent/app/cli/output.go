@@ -17,10 +17,17 @@ import (
 )
 
 // output is the file that a document is written to.
-type output struct{ file string }
+type output struct {
+	file string
+	all  bool // also what a text usually leaves out
+}
 
 func (o *output) declare(cmd command) {
 	cmd.text(&o.file, "output,o", "FILE", "File to write, replaced only when it is complete (default: standard output)")
+}
+
+func (o *output) declareAll(cmd command) {
+	cmd.toggle(&o.all, "all", "Print all of the text, also rows, columns and sections that are usually left out")
 }
 
 // check returns an error if the file can't be written, before the work is done.
@@ -43,10 +50,12 @@ func (o *output) check() error {
 
 // screen is the terminal that is written to, none for a file.
 func (o *output) screen(s Streams) terminal.Terminal {
+	var t terminal.Terminal
 	if o.file == "" || o.file == "-" {
-		return terminal.Of(s.Out)
+		t = terminal.Of(s.Out)
 	}
-	return terminal.Terminal{}
+	t.All = o.all
+	return t
 }
 
 // document writes what write writes, nothing if it fails.

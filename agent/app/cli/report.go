@@ -29,6 +29,7 @@ func newReport() *cobra.Command {
 	cmd.arguments(&r.names, "RUN...", "Id of a run, the beginning of one, or last")
 	cmd.choice(&r.format, "format", "FORMAT", "Format of the report: text, html, markdown, csv or json (default: text on a terminal, else html)", "text", "html", "markdown", "csv", "json")
 	r.output.declare(cmd)
+	r.declareAll(cmd)
 	r.store = addReadingStore(cmd)
 	return cmd.does(r.run)
 }

@@ -105,6 +105,7 @@ func (r *sweepCommand) addRunning(cmd command) {
 	addWaitReady(cmd, &r.waitReady)
 	cmd.toggle(&r.verbose, "verbose,v", "Show the output of the tool")
 	r.output.declare(cmd)
+	r.declareAll(cmd)
 	r.store = addStore(cmd)
 	cmd.arguments(&r.command, "[COMMAND...]", "Command line of the benchmark with placeholders, after --")
 }

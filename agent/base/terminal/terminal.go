@@ -18,6 +18,8 @@ type Terminal struct {
 	Is bool
 	// Width in characters; 0: unlimited.
 	Width int
+	// All: the user wants to see what is usually left out since it is long.
+	All bool
 	// Color: the terminal understands colours and NO_COLOR is not set.
 	Color bool
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
@@ -63,7 +64,7 @@ func (j *journal) restore(ctx context.Context, connect Connect) error {
 // notice. Without any it only looks for the folder.
 func RestoreLeft(ctx context.Context, dataDir string, connect Connect, notice func(format string, args ...any)) error {
 	entries, err := os.ReadDir(journals(dataDir))
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOTDIR) {
 		return nil
 	}
 	if err != nil {

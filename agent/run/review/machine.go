@@ -189,7 +189,7 @@ func measuresOfMachines(names []string) []Measure {
 				}
 				return r.Machines[i].Value(m)
 			})
-			one.Figure, one.Line = m.Name(), name
+			one.Figure, one.Line, one.Of = m.Name(), name, m
 			all = append(all, one)
 		}
 	}

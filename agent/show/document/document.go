@@ -55,7 +55,7 @@ type Block struct {
 	Drawings []Drawing `json:"drawings,omitempty"`
 	Code     string    `json:"code,omitempty"`
 
-	// Long: a terminal, which folds nothing, leaves the block out. Unprinted: so does a printer.
+	// Long: a terminal, which folds nothing, leaves the block out unless everything is wanted. Unprinted: so does a printer.
 	Long      bool `json:"-"`
 	Unprinted bool `json:"-"`
 

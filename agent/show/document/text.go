@@ -53,7 +53,7 @@ func (s *Section) text(b *bytes.Buffer, t terminal.Terminal) {
 	for i := range s.Blocks {
 		block := &s.Blocks[i]
 		switch {
-		case block.Long:
+		case block.Long && !t.All:
 			long = append(long, block.Fold)
 			continue
 		case block.isHidden():
@@ -65,7 +65,7 @@ func (s *Section) text(b *bytes.Buffer, t terminal.Terminal) {
 		block.Text(b, t, 0)
 	}
 	if len(long) > 0 {
-		b.WriteString(t.Wrap(table.Join(long)+": in the other formats", 0, 2) + "\n")
+		b.WriteString(t.Wrap("left out without --all: "+table.Join(long), 0, 2) + "\n")
 	}
 }
 
@@ -77,7 +77,11 @@ func (b *Block) Text(out *bytes.Buffer, t terminal.Terminal, indent int) {
 	}
 	switch {
 	case b.table != nil:
-		fitted, dropped := b.table.Fit(t.Width)
+		width := t.Width
+		if t.All {
+			width = 0
+		}
+		fitted, dropped := b.table.Fit(width)
 		_ = fitted.Text(out) // a Buffer takes everything
 		if len(dropped) > 0 {
 			wrap("too wide for this terminal: "+table.Plain(strings.Join(dropped, ", ")), 0, 2)
