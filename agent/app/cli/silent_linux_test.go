@@ -22,7 +22,7 @@ import (
 type silence struct {
 	// command is the command with its arguments. FILE is replaced by a configuration that names
 	// silent machines for everything, URL and ADDRESS by one of them, SSH by an ssh that prints
-	// nothing, and LATESSH by one that prints nothing more once a generator runs.
+	// nothing, LATESSH by one that prints nothing more once a generator runs, and ␣ by a space.
 	command string
 	// until is what the command does before it gets SIGTERM.
 	until moment
@@ -79,6 +79,10 @@ var silences = []silence{
 	{command: "sweep FILE --on=gen1 LATESSH --set=n1=1,2 -- sleep {n1}000", until: sshing},
 	{command: "sweep FILE --set=n1=1,2 -- sleep {n1}000"},
 	{command: "seek FILE --on=gen1 LATESSH --max=n1 --subject-to=p95<1s -- sleep {n1}000", until: sshing},
+	{command: "ab FILE --a=n1=1 --b=n1=2 -- sleep {n1}000"},
+	{command: "ab FILE --on=gen1 LATESSH --a=n1=1 --b=n1=2 -- sleep {n1}000", until: sshing},
+	{command: "ab FILE --toggle-on=a --toggle=SET␣GLOBAL␣max_connections={v} --values=100,200 --every=3s -- sleep 1000"},
+	{command: "ab FILE --toggle=POST␣URL/{v} --values=1,2 --every=3s -- sleep 1000"},
 	{command: "replay FILE --web.listen-address=127.0.0.1:0"},
 	{command: "init --config.file=new.yml --data-dir=new --target=mysql://u@ADDRESS --grafana.url=URL --grafana.token-file=token --prometheus.url=URL --yes"},
 	{command: "init --config.file=new.yml", until: prompting},
@@ -216,7 +220,7 @@ func (s *silent) start(row silence, in *os.File) (c *child, text func() string) 
 	s.t.Helper()
 	var args []string
 	for arg := range strings.FieldsSeq(row.command) {
-		args = append(args, strings.NewReplacer("FILE", "--config.file="+s.config, "URL", "http://"+s.address, "ADDRESS", s.address,
+		args = append(args, strings.NewReplacer("␣", " ", "FILE", "--config.file="+s.config, "URL", "http://"+s.address, "ADDRESS", s.address,
 			"LATESSH", "--ssh="+s.folder+"/latessh", "SSH", "--ssh="+s.folder+"/ssh").Replace(arg))
 	}
 	printed, err := os.Create(filepath.Join(s.folder, "printed"))

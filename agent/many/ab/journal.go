@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
@@ -47,10 +48,17 @@ func openJournal(dataDir, id string, restore []change) (*journal, error) {
 	return j, nil
 }
 
-// restore keeps the promise. If that fails, the journal stays for the next start.
+// restoreTimeout limits the restoring of a setting after the context has ended.
+const restoreTimeout = 1500 * time.Millisecond
+
+// restore keeps the promise, also after the context has ended. If that fails, the journal stays for the
+// next start.
 func (j *journal) restore(ctx context.Context, connect Connect) error {
 	defer j.lock.Close()
-	if err := apply(ctx, j.Restore, connect); err != nil {
+	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(restoreTimeout, cancel) })()
+	if err := apply(own, j.Restore, connect); err != nil {
 		return fmt.Errorf("restore the setting: %w", err)
 	}
 	if err := os.Remove(j.path); err != nil {

@@ -55,7 +55,7 @@ func (t *Toggler) Run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() {
-		restored := j.restore(context.WithoutCancel(ctx), t.Connect)
+		restored := j.restore(ctx, t.Connect)
 		if restored == nil {
 			t.Runner.Notice("restored: %s", texts(originals))
 		}
