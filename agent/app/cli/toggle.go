@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -135,10 +136,11 @@ func (r *abCommand) checkToggle(p *ab.Plan, sets []sweep.Set) error {
 	if err := r.checkHooks(sets); err != nil {
 		return err
 	}
-	if err := p.Toggle.CheckRights(context.Background(), connectToServer); err != nil {
-		return withHint(err, "the login needs the right to set and read the variable; docs/ab.md has the statements")
+	err := p.Toggle.Try(context.Background(), r.dataDir, list(r.choices), connectToServer)
+	if err != nil && strings.Contains(err.Error(), "denied") {
+		return withHint(err, "docs/ab.md has the rights that the login needs")
 	}
-	return nil
+	return err
 }
 
 // runBlocks runs the blocks: each as a run of its own, or all within one.
@@ -174,9 +176,7 @@ func restoreLeft(cmd *cobra.Command, s Streams) {
 	if err != nil {
 		return // the command reports it
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	if err := ab.RestoreLeft(ctx, c.DataDir, connectToServer, s.notice); err != nil {
-		s.notice("%v: the next command tries again", err)
+	if err := ab.RestoreLeft(context.Background(), c.DataDir, connectToServer, s.notice); err != nil {
+		s.notice("%s", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 }

@@ -112,6 +112,7 @@ func (p *Plan) Judge(s *sweep.Sweep, step *sweep.Step, row *review.Row) []string
 		}
 		if len(step.Measured) == 0 && !step.Warmup {
 			step.State, step.Measured, step.Reason = sweep.Failed, nil, "the run has no "+p.Measure
+			return append([]string{step.Reason}, p.after(s, step)...)
 		}
 	}
 	return p.after(s, step)
@@ -124,8 +125,8 @@ func (p *Plan) after(s *sweep.Sweep, step *sweep.Step) []string {
 	if !step.Warmup {
 		lines = p.progress(blocks, step.Repeat-1)
 	}
-	if step.State == sweep.Failed {
-		lines = append(lines, fmt.Sprintf("lost: %s: the pair of this block does not count", table.Clip(step.Reason, 200)))
+	if step.State == sweep.Failed && !step.Warmup {
+		lines = append(lines, "lost: the pair of this block does not count")
 	}
 	if reason := p.over(blocks); reason != "" {
 		for i := range s.Steps {
@@ -236,35 +237,50 @@ func (p *Plan) progress(blocks []Block, round int) []string {
 		if !p.compares(round, one.Arm) && !p.compares(round, Control) {
 			continue
 		}
-		line := fmt.Sprintf("%s %s %s", one.Arm, p.bar(&one.Estimate), one.text())
+		line := fmt.Sprintf("%s %s %s", one.Arm, p.bar(&one.Estimate, e.Floor), one.text())
 		if len(one.pairs) > 0 {
 			line += ", " + table.Plural(len(one.pairs), "pair")
-		}
-		if e.Floor.Known {
-			line += ", noise floor " + share(e.Floor.Value)
 		}
 		lines = append(lines, line)
 	}
 	return lines
 }
 
-// barWidth is the number of places on each side of no difference; the limit is at a quarter of them.
-const barWidth = 12
+// barWidth is the number of places on each side of no difference, limitPlace the place of the limit.
+const barWidth, limitPlace = 12, 3
 
-// bar draws the interval: the limits are colons, no difference is a bar, the ratio is an o.
-func (p *Plan) bar(e *Estimate) string {
+// barLegend explains the bar.
+const barLegend = "| no difference, : the limit, . the noise floor, o the difference, = its interval"
+
+// bar draws the interval on a scale on which each limit more takes less room: 3 limits are at twice the place of the limit,
+// 15 at four times. What is beyond is an arrow.
+func (p *Plan) bar(e *Estimate, floor series.Optional[float64]) string {
 	all := []rune(strings.Repeat(" ", 2*barWidth+1))
 	at := func(ratio float64) int {
-		x := (ratio - 1) / p.Limit * barWidth / 4
+		log := math.Log(ratio)
+		x := math.Copysign(limitPlace*math.Log2(1+math.Abs(log)/math.Log1p(p.Limit)), log)
 		return barWidth + int(math.Round(min(max(x, -barWidth), barWidth)))
 	}
-	if e.Low.Known {
-		for i := at(e.Low.Value); i <= at(e.High.Value); i++ {
-			all[i] = '='
+	fill := func(low, high float64, mark rune) {
+		for i := at(low); i <= at(high); i++ {
+			all[i] = mark
 		}
 	}
-	for place, mark := range map[int]rune{at(1 - p.Limit): ':', at(1): '|', at(1 + p.Limit): ':'} {
-		all[place] = mark
+	if floor.Known {
+		fill(1/(1+floor.Value), 1+floor.Value, '.')
+	}
+	if e.Low.Known {
+		fill(e.Low.Value, e.High.Value, '=')
+	}
+	for _, ratio := range []float64{1 / (1 + p.Limit), 1 + p.Limit} {
+		all[at(ratio)] = ':'
+	}
+	all[at(1)] = '|'
+	if e.Low.Known && at(e.Low.Value) == 0 {
+		all[0] = '<'
+	}
+	if e.Low.Known && at(e.High.Value) == 2*barWidth {
+		all[2*barWidth] = '>'
 	}
 	if e.Ratio.Known {
 		all[at(e.Ratio.Value)] = 'o'

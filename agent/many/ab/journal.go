@@ -10,42 +10,83 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/many/sweep"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
 // journal is the promise to restore a setting. It is on disk before the first switch, and locked by the
 // process that switches, so that another one can keep the promise after its death.
 type journal struct {
+	// Folder is the inode of the journals' folder: in a copy of the data directory it is another one.
+	Folder  uint64   `json:"folder"`
 	Restore []change `json:"restore"`
 
 	path string
 	lock *os.File
 }
 
-// journals returns the folder of the journals in a data directory.
-func journals(dataDir string) string { return filepath.Join(dataDir, "toggles") }
+// journals returns the folder of this user's journals. In a shared data directory each user has one.
+func journals(dataDir string) string {
+	return filepath.Join(sweep.Root(dataDir), fmt.Sprintf(".toggles-%d", os.Geteuid()))
+}
 
 const journalSuffix = ".json"
 
 // openJournal writes a journal.
 func openJournal(dataDir, id string, restore []change) (*journal, error) {
-	j := &journal{Restore: restore, path: filepath.Join(journals(dataDir), id+journalSuffix)}
-	if err := os.MkdirAll(journals(dataDir), 0o700); err != nil {
+	folder := journals(dataDir)
+	err := os.MkdirAll(sweep.Root(dataDir), 0o755)
+	if err == nil {
+		err = os.Mkdir(folder, 0o700)
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("journal of the setting: %w", err)
 	}
-	var err error
-	if j.lock, err = rundir.Directory(journals(dataDir)).Lock(filepath.Base(j.path)+".lock", false); err != nil {
+	j, err := claim(folder, id+journalSuffix)
+	if err != nil {
 		return nil, fmt.Errorf("journal of the setting: %w", err)
 	}
+	j.Folder, j.Restore = rundir.Directory(folder).Inode(), restore
 	err = rundir.Replace(j.path, 0o600, func(w io.Writer) error { return json.NewEncoder(w).Encode(j) })
+	if err == nil {
+		err = j.read() // what nobody could trust later is no promise
+	}
 	if err != nil {
 		j.lock.Close()
 		return nil, fmt.Errorf("journal of the setting: %w", err)
 	}
 	return j, nil
+}
+
+// claim locks a journal. The error is [rundir.ErrLocked] if another process has it.
+func claim(folder, name string) (*journal, error) {
+	lock, err := rundir.Directory(folder).Lock(name+".lock", false)
+	return &journal{path: filepath.Join(folder, name), lock: lock}, err
+}
+
+// read reads a journal that a process of this user wrote into this folder, which no other user can
+// write to: what it says is run here and executed on servers. The error is [rundir.ErrForeign] for any other.
+func (j *journal) read() error {
+	folder, name := filepath.Split(j.path)
+	folder = filepath.Clean(folder)
+	info, err := os.Lstat(folder)
+	if err != nil {
+		return err
+	}
+	f, err := rundir.OpenTrusted(folder, name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := json.NewDecoder(io.LimitReader(f, 1<<20)).Decode(j); err != nil {
+		return fmt.Errorf("%s: %w", j.path, err)
+	}
+	if info.Mode().Perm()&0o077 != 0 || j.Folder != rundir.Directory(folder).Inode() {
+		return fmt.Errorf("%s: %w", j.path, rundir.ErrForeign)
+	}
+	return nil
 }
 
 // restoreTimeout limits the restoring of a setting after the context has ended.
@@ -59,7 +100,7 @@ func (j *journal) restore(ctx context.Context, connect Connect) error {
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(restoreTimeout, cancel) })()
 	if err := apply(own, j.Restore, connect); err != nil {
-		return fmt.Errorf("restore the setting: %w", err)
+		return fmt.Errorf("restore the setting: %w; each start of benchwatch tries again as long as %s exists", err, j.path)
 	}
 	if err := os.Remove(j.path); err != nil {
 		return fmt.Errorf("journal of the setting: %w", err)
@@ -71,44 +112,37 @@ func (j *journal) restore(ctx context.Context, connect Connect) error {
 // RestoreLeft restores the settings that killed comparisons of this user left, and reports each with
 // notice. Without any it only looks for the folder.
 func RestoreLeft(ctx context.Context, dataDir string, connect Connect, notice func(format string, args ...any)) error {
-	entries, err := os.ReadDir(journals(dataDir))
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOTDIR) {
-		return nil
+	folder := journals(dataDir)
+	if !rundir.Own(folder) {
+		return nil // there is none, or another user made it
 	}
+	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return fmt.Errorf("journals of settings: %w", err)
 	}
 	var all []error
 	for _, entry := range entries {
-		if !strings.HasSuffix(entry.Name(), journalSuffix) || !rundir.Own(filepath.Join(journals(dataDir), entry.Name())) {
-			continue
+		if strings.HasSuffix(entry.Name(), journalSuffix) {
+			all = append(all, restoreOne(ctx, folder, entry.Name(), connect, notice))
 		}
-		all = append(all, restoreOne(ctx, dataDir, entry.Name(), connect, notice))
 	}
 	return errors.Join(all...)
 }
 
-func restoreOne(ctx context.Context, dataDir, name string, connect Connect, notice func(format string, args ...any)) error {
-	j := &journal{path: filepath.Join(journals(dataDir), name)}
-	var err error
-	if j.lock, err = rundir.Directory(journals(dataDir)).Lock(filepath.Base(j.path)+".lock", false); errors.Is(err, rundir.ErrLocked) {
+func restoreOne(ctx context.Context, folder, name string, connect Connect, notice func(format string, args ...any)) error {
+	j, err := claim(folder, name)
+	if errors.Is(err, rundir.ErrLocked) {
 		return nil // its process switches, or another one restores
 	}
 	if err != nil {
 		return fmt.Errorf("journal of the setting: %w", err)
 	}
-	f, err := rundir.OpenTrusted(journals(dataDir), name)
-	if errors.Is(err, fs.ErrNotExist) { // restored meanwhile
+	if err := j.read(); err != nil {
 		j.lock.Close()
-		return nil
-	}
-	if err == nil {
-		err = json.NewDecoder(io.LimitReader(f, 1<<20)).Decode(j)
-		f.Close()
-	}
-	if err != nil {
-		j.lock.Close()
-		return fmt.Errorf("journal %s: %w", j.path, err)
+		if errors.Is(err, fs.ErrNotExist) { // restored meanwhile
+			return nil
+		}
+		return fmt.Errorf("journal of the setting: %w", err)
 	}
 	if err := j.restore(ctx, connect); err != nil {
 		return err

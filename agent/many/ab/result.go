@@ -236,6 +236,20 @@ func (r *Result) sentence(c *Comparison, floor series.Optional[float64], blocks 
 	return text
 }
 
+// Bars draws the intervals, a line for each arm after the first, and explains them.
+func (r *Result) Bars() string {
+	text := ""
+	for i := range r.Arms {
+		if e := r.Arms[i].Estimate; e != nil && e.Ratio.Known {
+			text += r.Arms[i].Name + " " + r.plan.bar(e, r.NoiseFloor) + "\n"
+		}
+	}
+	if text != "" {
+		text += barLegend + "\n"
+	}
+	return text
+}
+
 // trust lists what a reader needs to judge the verdict.
 func (r *Result) trust(blocks []Block) []string {
 	var lines []string
@@ -267,7 +281,7 @@ func (r *Result) trust(blocks []Block) []string {
 		if t.CarryOverShare != 0 {
 			text += fmt.Sprintf(", in which %s is off by up to %+.0f %%", r.Measure, 100*t.CarryOverShare)
 		}
-		if t.CarryOverSeconds >= t.EverySeconds/2-1 {
+		if t.CarryOverShare != 0 && t.CarryOverSeconds >= t.EverySeconds/2-1 {
 			text += "; they may be more than half of a block: choose a longer --every"
 		}
 		lines = append(lines, text, "switched within one run by "+t.Text+": benchwatch report "+r.lastRun()+" has the rest")

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/many/sweep"
@@ -144,49 +146,85 @@ func (t *Toggle) changes(value string) []change {
 	return all
 }
 
-// originals returns the changes that restore the setting, and proves that they are permitted: each is
-// carried out once, which changes nothing.
+// read returns the variable of a statement on a server, and its value: of a variable that lists several
+// options, that of the option.
+func (t *Toggle) read(ctx context.Context, s Server, connect Connect) (variable, value string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, toggleTimeout)
+	defer cancel()
+	target, err := connect(s)
+	if err != nil {
+		return "", "", err
+	}
+	m := setGlobal.FindStringSubmatch(t.Text)
+	value, err = mysql.Variable(ctx, target, m[1])
+	if err != nil {
+		return "", "", fmt.Errorf("%s: %w", s.Name, err)
+	}
+	if option := part.FindStringSubmatch(m[2]); option != nil {
+		v, ok := optionOf(value, option[1])
+		if !ok {
+			return "", "", fmt.Errorf("%s: %s has no %s", s.Name, m[1], option[1])
+		}
+		return m[1], v, nil
+	}
+	if mysql.Execute(ctx, target, "SELECT @@SESSION."+m[1]) == nil {
+		return "", "", fmt.Errorf("%s: each connection copies %s when it begins, so that a switch does not reach the tool's: set it by --before of blocks with runs of their own", s.Name, m[1])
+	}
+	return m[1], value, nil
+}
+
+// originals returns the changes that restore the setting.
 func (t *Toggle) originals(ctx context.Context, connect Connect) ([]change, error) {
 	if !t.IsStatement() {
 		return t.changes(t.Restore), nil
 	}
-	m := setGlobal.FindStringSubmatch(t.Text)
 	var all []change
 	for _, s := range t.Servers {
-		target, err := connect(s)
+		variable, value, err := t.read(ctx, s, connect)
 		if err != nil {
 			return nil, err
 		}
-		ctx, cancel := context.WithTimeout(ctx, toggleTimeout)
-		defer cancel()
-		is, err := mysql.Variable(ctx, target, m[1])
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", s.Name, err)
+		text := "SET GLOBAL " + variable + " = " + literal(value)
+		if part.MatchString(setGlobal.FindStringSubmatch(t.Text)[2]) {
+			text = strings.ReplaceAll(t.Text, "{"+ValueName+"}", value)
 		}
-		text := "SET GLOBAL " + m[1] + " = " + literal(is)
-		if option := part.FindStringSubmatch(m[2]); option != nil {
-			v, ok := optionOf(is, option[1])
-			if !ok {
-				return nil, fmt.Errorf("%s: %s has no %s", s.Name, m[1], option[1])
-			}
-			text = strings.ReplaceAll(t.Text, "{"+ValueName+"}", v)
-		}
-		c := change{s, text}
-		if err := c.run(ctx, connect); err != nil {
-			return nil, err
-		}
-		all = append(all, c)
+		all = append(all, change{s, text})
 	}
 	return all, nil
 }
 
-// CheckRights returns an error if the setting can't be read, or the login may not set it.
-func (t *Toggle) CheckRights(ctx context.Context, connect Connect) error {
-	if !t.IsStatement() {
-		return nil
+// Try proves that the setting can be switched and restored, before anything runs: it carries out once
+// what restores it, then sets each value, and restores it again.
+func (t *Toggle) Try(ctx context.Context, dataDir string, values []string, connect Connect) (err error) {
+	own, err := t.originals(ctx, connect)
+	if err != nil {
+		return err
 	}
-	_, err := t.originals(ctx, connect)
-	return err
+	if err := apply(ctx, own, connect); err != nil {
+		return err
+	}
+	j, err := openJournal(dataDir, fmt.Sprintf("try-%d-%d", os.Getpid(), time.Now().UnixNano()), own)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, j.restore(ctx, connect)) }()
+	for _, v := range values {
+		if err := apply(ctx, t.changes(v), connect); err != nil {
+			return err
+		}
+		for _, s := range t.Servers {
+			_, made, err := t.read(ctx, s, connect)
+			if err != nil {
+				return err
+			}
+			if wanted, number := strconv.ParseFloat(v, 64); number == nil {
+				if got, number := strconv.ParseFloat(made, 64); number == nil && got != wanted {
+					return fmt.Errorf("--values %s: %s made %s of it", v, s.Name, made)
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // literal returns a value as SQL has it.
@@ -208,11 +246,13 @@ func optionOf(list, name string) (string, bool) {
 	return "", false
 }
 
-// apply carries changes out, each as far as possible.
+// apply carries changes out at the same time, each regardless of the others.
 func apply(ctx context.Context, changes []change, connect Connect) error {
-	var all []error
+	all := make([]error, len(changes))
+	var done sync.WaitGroup
 	for i := range changes {
-		all = append(all, changes[i].run(ctx, connect))
+		done.Go(func() { all[i] = changes[i].run(ctx, connect) })
 	}
+	done.Wait()
 	return errors.Join(all...)
 }

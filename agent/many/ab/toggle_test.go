@@ -153,3 +153,76 @@ func TestRestoreLeft(t *testing.T) {
 		t.Error("a failure keeps the next change from being carried out")
 	}
 }
+
+// Only what a process of this user wrote in this place is carried out: nothing that another user may
+// have written, and no copy.
+func TestForeignJournal(t *testing.T) {
+	done := filepath.Join(t.TempDir(), "done")
+	for name, spoil := range map[string]func(dataDir, folder, file string) error{
+		"none":                   func(_, _, _ string) error { return nil },
+		"writable by the group":  func(_, _, file string) error { return os.Chmod(file, 0o620) },
+		"folder of the group":    func(_, folder, _ string) error { return os.Chmod(folder, 0o770) },
+		"linked from elsewhere":  func(dataDir, _, file string) error { return os.Link(file, filepath.Join(dataDir, "link")) },
+		"a symbolic link":        func(dataDir, _, file string) error { return relink(file, filepath.Join(dataDir, "file")) },
+		"folder a symbolic link": func(dataDir, folder, _ string) error { return relink(folder, filepath.Join(dataDir, "folder")) },
+		"folder of another user": func(_, folder, _ string) error { return os.Chown(folder, 1, -1) },
+		"file of another user":   func(_, _, file string) error { return os.Chown(file, 1, -1) },
+		"a copy of the directory": func(_, folder, _ string) error {
+			return errors.Join(os.Rename(folder, folder+"x"), os.CopyFS(folder, os.DirFS(folder+"x")), os.Chmod(folder, 0o700))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if strings.Contains(name, "another user") && os.Geteuid() != 0 {
+				t.Skip("only root can give a file to another user")
+			}
+			dataDir := t.TempDir()
+			j, err := openJournal(dataDir, "x", []change{{Text: "touch " + done}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			j.lock.Close()
+			if err := spoil(dataDir, journals(dataDir), j.path); err != nil {
+				t.Fatal(err)
+			}
+			err = RestoreLeft(t.Context(), dataDir, nil, func(string, ...any) {})
+			_, missing := os.Stat(done)
+			if name == "none" {
+				if err != nil || os.Remove(done) != nil {
+					t.Errorf("not restored: %v", err)
+				}
+				return
+			}
+			if missing == nil {
+				t.Error("it was carried out")
+			}
+			if err == nil && name != "folder of another user" {
+				t.Error("nothing is reported")
+			}
+		})
+	}
+}
+
+// relink moves a file and leaves a symbolic link in its place.
+func relink(path, to string) error { return errors.Join(os.Rename(path, to), os.Symlink(to, path)) }
+
+// Each value is tried before anything runs; afterwards the setting is as before, and so it is if a
+// value is refused.
+func TestTry(t *testing.T) {
+	dataDir, file := t.TempDir(), filepath.Join(t.TempDir(), "setting")
+	toggle := &Toggle{Text: "test {v} != 3 && echo {v} >>" + file, Restore: "1"}
+	for values, want := range map[string]string{"1,2": "1 1 2 1", "1,3": "1 1 1"} {
+		_ = os.Remove(file) // of the other values
+		err := toggle.Try(t.Context(), dataDir, strings.Split(values, ","), nil)
+		content, _ := os.ReadFile(file)
+		if (err == nil) != (values == "1,2") || strings.Join(strings.Fields(string(content)), " ") != want {
+			t.Errorf("%s: %v, set %q", values, err, content)
+		}
+	}
+	toggle.Restore = "3"
+	if err := toggle.Try(t.Context(), dataDir, []string{"1", "2"}, nil); err == nil {
+		t.Error("what can't be restored is switched")
+	}
+	if left, err := os.ReadDir(journals(dataDir)); err != nil || len(left) > 0 {
+		t.Errorf("%v, %v are left", left, err)
+	}
+}

@@ -95,7 +95,8 @@ const connectionFile = ".connection.json"
 // maxConnection is longer than any connection file, in bytes.
 const maxConnection = 1 << 20
 
-func (d Directory) inode() uint64 {
+// Inode returns the inode of the directory, which a copy of it does not have; 0 if there is none.
+func (d Directory) Inode() uint64 {
 	var st unix.Stat_t
 	if err := unix.Lstat(string(d), &st); err != nil {
 		return 0
@@ -105,7 +106,7 @@ func (d Directory) inode() uint64 {
 
 // SaveConnection records how the generators of a group are reached.
 func (d Directory) SaveConnection(c Connection) error {
-	c.Group, c.Inode = d.ID(), d.inode()
+	c.Group, c.Inode = d.ID(), d.Inode()
 	err := Replace(d.Path(connectionFile), 0o600, func(w io.Writer) error { return json.NewEncoder(w).Encode(c) })
 	if err != nil {
 		return fmt.Errorf("record the connection: %w", err)
@@ -125,7 +126,7 @@ func (d Directory) LoadConnection() (Connection, error) {
 	if err := json.NewDecoder(io.LimitReader(f, maxConnection)).Decode(&c); err != nil {
 		return c, fmt.Errorf("read the connection: %w", err)
 	}
-	if c.Group != d.ID() || c.Inode != d.inode() || len(c.SSH) == 0 || len(c.Hosts) == 0 {
+	if c.Group != d.ID() || c.Inode != d.Inode() || len(c.SSH) == 0 || len(c.Hosts) == 0 {
 		return c, fmt.Errorf("read the connection: %s is of another group: %w", connectionFile, ErrForeign)
 	}
 	return c, nil

@@ -62,7 +62,7 @@ func (p *ABPage) Layout() []document.Section {
 	}
 	block := document.Lines(verdicts...)
 	block.Marked = r.Verdict == ab.Undecided
-	d.Add("verdict", "Verdict", block)
+	d.Add("verdict", "Verdict", block, document.Block{Code: r.Bars(), Unprinted: true})
 	if r.Comparison != nil {
 		d.Add("limits", "Limits", document.Table(r.Comparison.LimitTable()))
 	}
@@ -109,12 +109,16 @@ func (p *ABPage) plots() []*Plot {
 	}
 	interval := &Plot{Title: "interval of the difference", Unit: "%", X: Axis{Title: "pairs of blocks"}, Notes: []string{"a bar is the interval after so many pairs, with 95 % confidence at all of them together"}}
 	last := 1.0
+	widest := 1.0
+	if r.Low.Known {
+		widest = max(widest, 2*(r.High.Value-r.Low.Value))
+	}
 	for _, name := range names[1:] {
 		line := PlotLine{Name: name}
 		for i := range r.Intervals {
 			one := &r.Intervals[i]
-			if one.Arm != name || !one.Low.Known || one.High.Value-one.Low.Value > 1 {
-				continue // too wide to show anything
+			if one.Arm != name || !one.Low.Known || one.High.Value-one.Low.Value > widest {
+				continue // too wide to show the later ones beside it
 			}
 			line.Points = append(line.Points, Point{X: float64(one.Pairs), Y: 100 * (one.Ratio - 1), Low: 100 * (one.Low.Value - 1), High: 100 * (one.High.Value - 1)})
 			last = math.Max(last, float64(one.Pairs))
