@@ -169,7 +169,7 @@ func (t *Trend) noteShort() {
 		}
 	}
 	if short > 0 {
-		t.Notes = append(t.Notes, fmt.Sprintf("%s with fewer than %d runs: too few to find a change in", table.Plural(short, "series"), leastRuns))
+		t.Notes = append(t.Notes, fmt.Sprintf("%d series with fewer than %d runs: too few to find a change in", short, leastRuns))
 	}
 }
 

@@ -1,6 +1,8 @@
 package report
 
 import (
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +12,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/base/analysis"
 	"github.com/benchwatch/benchwatch/agent/base/terminal"
 	"github.com/benchwatch/benchwatch/agent/many/compare"
+	"github.com/benchwatch/benchwatch/agent/model/measure"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/review"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
@@ -131,5 +134,35 @@ func TestNameByDifference(t *testing.T) {
 	named := []compare.Group{{Name: "v=1", Facts: []rundir.Fact{{Name: "v", Value: "1"}}, Runs: []review.Row{{ID: "a"}}}, {Name: "b", Runs: []review.Row{{ID: "b"}}}}
 	if compare.NameByDifference(named); named[0].Name != "v=1" {
 		t.Errorf("renamed to %s", named[0].Name)
+	}
+}
+
+// declaredLimits reads the limits that a verdict may name from their declarations.
+func declaredLimits(t *testing.T) []analysis.Limit {
+	t.Helper()
+	source, err := os.ReadFile("../../base/analysis/limits.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var limits []analysis.Limit
+	for _, m := range regexp.MustCompile(`(?m)^\tLimit\w+ +Limit = "(.+)"$`).FindAllSubmatch(source, -1) {
+		limits = append(limits, analysis.Limit(m[1]))
+	}
+	if !slices.Contains(limits, analysis.LimitFlowControl) {
+		t.Fatalf("the limits were read as %q", limits)
+	}
+	return limits
+}
+
+// TestLimitsHaveEvidence guards that each limit that a verdict may name has a chart that shows it.
+func TestLimitsHaveEvidence(t *testing.T) {
+	limits := declaredLimits(t)
+	for _, limit := range limits {
+		if !slices.ContainsFunc(shownBy[limit], func(m *measure.Measure) bool { return len(chartOf(m).Charted()) > 0 }) {
+			t.Errorf("%s has no chart", limit)
+		}
+	}
+	if len(shownBy) != len(limits) {
+		t.Errorf("charts for %d limits of %d", len(shownBy), len(limits))
 	}
 }

@@ -40,7 +40,9 @@ func (p *SweepPage) Figures(name string) ([]*Plot, error) {
 	var plots []*Plot
 	for _, f := range compare.Figures(measures) {
 		plot := PlotFigure(f, r.Scale, r.Average, r.Points)
-		if f[0].Condition == "tps" {
+		if r.Found != nil {
+			plot.markFound(r.Found)
+		} else if f[0].Condition == "tps" {
 			addLaws(r, plot)
 		}
 		if !plot.Empty() {
@@ -48,6 +50,18 @@ func (p *SweepPage) Figures(name string) ([]*Plot, error) {
 		}
 	}
 	return plots, nil
+}
+
+// markFound marks the highest value within the conditions in place of the best point, which may be beyond.
+func (p *Plot) markFound(f *sweep.Found) {
+	for i := range p.Marks {
+		line := &p.Lines[p.Marks[i].Line]
+		if j := slices.IndexFunc(line.Points, func(q Point) bool { return q.X == float64(f.Value) }); j >= 0 {
+			p.Marks = []PlotMark{{line.Points[j].X, line.Points[j].Y, fmt.Sprintf("highest %s within %s: %d", f.Name, strings.Join(f.SubjectTo, ", "), f.Value), p.Marks[i].Line}}
+			return
+		}
+	}
+	p.Marks = nil
 }
 
 // isFlat reports whether the points of all lines are about equal.

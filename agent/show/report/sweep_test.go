@@ -184,3 +184,22 @@ func TestMachinesInFigures(t *testing.T) {
 		t.Error("the page has no line of the last machine")
 	}
 }
+
+// TestSeekMarksWhatWasFound guards that a seek does not call best what is beyond its conditions.
+func TestSeekMarksWhatWasFound(t *testing.T) {
+	r := swept(t, 1, map[int]float64{1: 100, 2: 190, 4: 300})
+	for found, want := range map[int]string{2: "highest threads within p95 < 40ms: 2", 0: ""} {
+		r.Found = &sweep.Found{Name: "threads", Value: found, SubjectTo: []string{"p95 < 40ms"}}
+		plots, err := (&SweepPage{Result: &r}).Figures("tps")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var marks []string
+		for _, m := range plots[0].Marks {
+			marks = append(marks, m.Text)
+		}
+		if got := strings.Join(marks, "; "); got != want {
+			t.Errorf("found %d: marks %q", found, got)
+		}
+	}
+}

@@ -103,7 +103,7 @@ func TestTrendOfParameters(t *testing.T) {
 
 func TestTrendOfFew(t *testing.T) {
 	trend, err := history.NewTrend(runsOverMonths(3), history.TrendOptions{Measure: "tps", By: history.KindFacts})
-	if err != nil || len(trend.Series) != 2 || len(trend.Series[0].Changes) != 0 || len(trend.Notes) != 1 {
+	if err != nil || len(trend.Series) != 2 || len(trend.Series[0].Changes) != 0 || len(trend.Notes) != 1 || trend.Notes[0] != "2 series with fewer than 8 runs: too few to find a change in" {
 		t.Errorf("%+v, %v", trend, err)
 	}
 	if _, err := history.NewTrend(runsOverMonths(3), history.TrendOptions{Measure: "p99", By: history.KindFacts}); err == nil {
