@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
@@ -148,11 +149,23 @@ func Starts(parts []*Part, first, named, written time.Time) []Start {
 
 // Describe returns the metadata of a run that was found in a log.
 func Describe(path string, t *tool.Tool, version, workload string, threads series.Optional[int]) rundir.Meta {
-	m := rundir.Meta{Tool: t.Name, ToolVersion: version, Workload: workload, Verb: "run", Threads: threads.Value, Title: filepath.Base(path)}
+	m := rundir.Meta{Tool: t.Name, ToolVersion: version, Workload: workload, Verb: "run", Threads: threads.Value, Title: titleOf(path)}
 	if m.Threads > 0 {
 		m.Title += " " + table.Plural(m.Threads, "thread")
 	}
 	return m
+}
+
+// titleOf returns the name of a file, with its folder if the name says only what kind of file it is.
+func titleOf(path string) string {
+	name := filepath.Base(path)
+	switch strings.TrimSuffix(name, filepath.Ext(name)) {
+	case "stdout", "output", "out", "log":
+		if whole, err := filepath.Abs(path); err == nil {
+			return filepath.Join(filepath.Base(filepath.Dir(whole)), name)
+		}
+	}
+	return name
 }
 
 // part makes a run from one part of the file bytes, unless an earlier import did.

@@ -234,6 +234,15 @@ func TestImportedPartsAreRuns(t *testing.T) {
 	}
 }
 
+// TestTitleOfImport guards that runs of stdout.txt in several folders can be told apart.
+func TestTitleOfImport(t *testing.T) {
+	for path, want := range map[string]string{"/runs/fast/stdout.txt": "fast/stdout.txt", "/runs/fast.log": "fast.log", "/runs/fast/log": "fast/log", "/log": "/log"} {
+		if title := titleOf(path); title != want {
+			t.Errorf("%s: %s, want %s", path, title, want)
+		}
+	}
+}
+
 func TestImportTwice(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	text := string(recordings(t, tpccmysql.Tool)[0])
