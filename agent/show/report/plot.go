@@ -208,32 +208,49 @@ func (p *Plot) draw(c canvas, alone bool) {
 	top, width := marginTop, p.width()
 	if alone {
 		top += head
+		c.text(titleText, point{marginLeft, 16}, clip(p.Title, width-marginLeft))
+		c.text(plainText, point{marginLeft, 31}, clip(p.Unit, width-marginLeft))
 	}
 	foot := plotHeight + top - marginTop - marginFoot - 12
-	var xs, ys []float64
-	bars := false
+	xs, ys, inset := p.extent()
+	x := newScale(&p.X, xs, marginLeft+inset, width-marginRight-inset, false)
+	y := newScale(&p.Y, ys, foot, top, true)
+	p.drawAxes(c, &x, &y, top, foot)
+	for _, cell := range p.Cells {
+		left, right, up, down := x.at(cell.X), x.at(cell.ToX), y.at(cell.ToY), y.at(cell.Y)
+		c.cell(cell.Share, point{left, up}, right-left, down-up)
+	}
+	for i := range p.Lines {
+		p.drawLine(c, i, &x, &y, foot)
+	}
+	p.drawMarks(c, &x, &y)
+	if alone {
+		p.drawLegend(c, foot+44)
+	}
+}
+
+// extent returns the numbers along the axes, and the room at the ends of the horizontal one.
+func (p *Plot) extent() (xs, ys []float64, inset float64) {
+	inset = 8
 	for _, l := range p.Lines {
-		bars = bars || l.Bars
 		for _, q := range l.Points {
 			xs, ys = append(xs, q.X), append(ys, q.Y, q.Low, q.High)
 			if l.Bars {
 				xs = append(xs, q.Width)
 			}
 		}
+		if l.Bars {
+			inset = 0
+		}
 	}
 	for _, c := range p.Cells {
-		xs, ys = append(xs, c.X, c.ToX), append(ys, c.Y, c.ToY)
+		xs, ys, inset = append(xs, c.X, c.ToX), append(ys, c.Y, c.ToY), 0
 	}
-	inset := 8.0
-	if bars || len(p.Cells) > 0 {
-		inset = 0
-	}
-	x := newScale(&p.X, xs, marginLeft+inset, width-marginRight-inset, false)
-	y := newScale(&p.Y, ys, foot, top, true)
-	if alone {
-		c.text(titleText, point{marginLeft, 16}, clip(p.Title, width-marginLeft))
-		c.text(plainText, point{marginLeft, 31}, clip(p.Unit, width-marginLeft))
-	}
+	return xs, ys, inset
+}
+
+func (p *Plot) drawAxes(c canvas, x, y *plotScale, top, foot float64) {
+	width := p.width()
 	for _, t := range y.ticks {
 		at := y.at(t.At)
 		c.grid(point{marginLeft, at}, point{width - marginRight, at})
@@ -253,13 +270,9 @@ func (p *Plot) draw(c canvas, alone bool) {
 		}
 	}
 	c.text(xText, point{(marginLeft + width - marginRight) / 2, foot + 28}, p.X.Title)
-	for _, cell := range p.Cells {
-		left, right, up, down := x.at(cell.X), x.at(cell.ToX), y.at(cell.ToY), y.at(cell.Y)
-		c.cell(cell.Share, point{left, up}, right-left, down-up)
-	}
-	for i := range p.Lines {
-		p.drawLine(c, i, &x, &y, foot)
-	}
+}
+
+func (p *Plot) drawMarks(c canvas, x, y *plotScale) {
 	var numbers [][2]float64
 	for i, m := range p.Marks {
 		mx, my := x.at(m.X), y.at(m.Y)
@@ -274,10 +287,11 @@ func (p *Plot) draw(c canvas, alone bool) {
 		c.ring(stroke{colour: m.Line % colours}, point{mx, my})
 		c.text(markText, point{at[0], at[1]}, strconv.Itoa(i+1))
 	}
-	if !alone {
-		return
-	}
-	at := foot + 44
+}
+
+// drawLegend draws the names of the lines and the notes below each other, from a height on.
+func (p *Plot) drawLegend(c canvas, at float64) {
+	width := p.width()
 	for i := range p.Lines {
 		if l := &p.Lines[i]; l.Name != "" && len(l.Points) > 0 {
 			c.line(p.stroke(i), point{marginLeft, at - 4}, point{marginLeft + 24, at - 4})

@@ -128,27 +128,9 @@ func (p *prober) probe(ctx context.Context) (*engine.Status, error) {
 	s := &engine.Status{Flavour: "mongodb"}
 	member := p.hello
 
-	// Without an oplog, 4.4 answers the request for its ends with an error.
-	d, err := p.ask(ctx, "serverStatus", rightServerStatus, statusSections(slow && p.hello.set != "" && holdsData(p.hello.state))...)
+	d, err := p.probeServer(ctx, s, &member, slow)
 	if err != nil {
 		return nil, err
-	}
-	if d != nil {
-		readServerStatus(s, d)
-		if s.Uptime < p.uptime { // restarted
-			p.oplog, p.queries = oplogReads{}, 0
-		}
-		p.uptime = s.Uptime
-		if n, ok := s.Get(engine.QueriesTotal); ok {
-			setOnce(s, engine.QueriesTotal, max(0, n-float64(p.queries)))
-		}
-		if repl, ok := d.sub("repl"); ok {
-			member = p.update(readGreeting(repl))
-		}
-	} else if info, err := p.ask(ctx, "buildInfo", ""); err != nil {
-		return nil, err
-	} else if info != nil { // needs no right
-		s.Version = info.text("version")
 	}
 	applyGreeting(s, &member)
 	if err := p.leaveOutOplogReads(ctx, s, d); err != nil {
@@ -183,6 +165,34 @@ func (p *prober) probe(ctx context.Context) (*engine.Status, error) {
 	s.Set(engine.AgentStatementsTotal, float64(p.statements))
 	p.reportMissing(s, member.state)
 	return s, nil
+}
+
+// probeServer reads serverStatus and returns it, nil without the right. member becomes what it says.
+func (p *prober) probeServer(ctx context.Context, s *engine.Status, member *greeting, slow bool) (document, error) {
+	// Without an oplog, 4.4 answers the request for its ends with an error.
+	d, err := p.ask(ctx, "serverStatus", rightServerStatus, statusSections(slow && p.hello.set != "" && holdsData(p.hello.state))...)
+	if err != nil {
+		return d, err
+	}
+	if d != nil {
+		readServerStatus(s, d)
+		if s.Uptime < p.uptime { // restarted
+			p.oplog, p.queries = oplogReads{}, 0
+		}
+		p.uptime = s.Uptime
+		if n, ok := s.Get(engine.QueriesTotal); ok {
+			setOnce(s, engine.QueriesTotal, max(0, n-float64(p.queries)))
+		}
+		if repl, ok := d.sub("repl"); ok {
+			*member = p.update(readGreeting(repl))
+		}
+		return d, nil
+	}
+	info, err := p.ask(ctx, "buildInfo", "") // needs no right
+	if info != nil {
+		s.Version = info.text("version")
+	}
+	return nil, err
 }
 
 // What the user can't see because of a missing right. Each text is logged once.
