@@ -538,7 +538,7 @@ func (p mongoParts) primaryKilled(t *testing.T, w *watcher) {
 		t.Error("the new primary is not the source")
 	}
 	w.until("the dead one is seen", 20*time.Second, func(f engine.Frame) bool {
-		return is(&f.Samples[1], 0, "mongodb_member_health", p.Address(1)) && is(&f.Samples[1], 1, "mongodb_replica_set_primaries")
+		return is(&f.Samples[1], 0, "mongodb_member_health", p.Address(1)) && is(&f.Samples[1], 1, "mongodb_replica_set_primaries", "rs")
 	})
 	must(t, p.Rejoin(t.Context(), 1))
 	w.until("it is primary again", 60*time.Second, func(f engine.Frame) bool {

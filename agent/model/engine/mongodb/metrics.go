@@ -88,7 +88,7 @@ var (
 var (
 	setState     = measure.NewGauge("mongodb_replica_set_state", "The server's own state: 1 primary, 2 secondary, 3 recovering, 5 initial sync, 7 arbiter, 9 rollback.")
 	setMembers   = measure.NewGauge("mongodb_replica_set_members", "Members of the replica set.")
-	setPrimaries = measure.NewGauge("mongodb_replica_set_primaries", "Members that this one sees as primary; 0: no writes possible.")
+	setPrimaries = measure.NewGauge("mongodb_replica_set_primaries", "Members of its replica set that this one sees as primary; 0: no writes possible.", "set")
 	setTerm      = measure.NewGauge("mongodb_replica_set_term", "Term of the replica set; it grows with each election.")
 	memberState  = measure.NewGauge("mongodb_member_state", "State of each member as this one sees it (8: not reachable).", "member")
 	memberHealth = measure.NewGauge("mongodb_member_health", "1 if this member reaches the other.", "member")

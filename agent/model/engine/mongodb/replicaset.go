@@ -172,7 +172,7 @@ func readReplicaSet(s *engine.Status, d document) {
 		}
 	}
 	setQueue(s, state)
-	readMemberStates(s, members)
+	readMemberStates(s, set, members)
 }
 
 // ownOptime returns the last operation that the asked member has applied. Its entry in the list
@@ -190,7 +190,7 @@ func ownOptime(set string, d document, members []setMember) (optime, bool) {
 }
 
 // readMemberStates sets how this member sees the others, and the resulting lag.
-func readMemberStates(s *engine.Status, members []setMember) {
+func readMemberStates(s *engine.Status, set string, members []setMember) {
 	primary := -1
 	primaries := 0
 	for i, m := range members {
@@ -202,9 +202,9 @@ func readMemberStates(s *engine.Status, members []setMember) {
 			primary = i
 		}
 	}
-	s.Set(setPrimaries, float64(primaries))
+	s.Set(setPrimaries, float64(primaries), set)
 	for _, m := range members {
-		if _, set := s.Get(memberState, m.name); set || m.name == "" {
+		if _, known := s.Get(memberState, m.name); known || m.name == "" {
 			continue
 		}
 		s.Set(memberState, float64(m.state), m.name)

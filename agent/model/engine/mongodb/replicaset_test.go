@@ -128,7 +128,7 @@ func TestMembersAsOneSeesThem(t *testing.T) {
 			if s.Replicating != (c.own != unknown || c.primaries == 0 || c.role == "primary") {
 				t.Errorf("replicating: %v", s.Replicating)
 			}
-			enginetest.Want(t, &s, c.primaries, setPrimaries)
+			enginetest.Want(t, &s, c.primaries, setPrimaries, "rs0")
 		})
 	}
 }
