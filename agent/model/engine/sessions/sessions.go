@@ -86,7 +86,7 @@ func New() mysql.Detail { return &Detail{} }
 // Needs implements mysql.Detail.
 func (d *Detail) Needs() mysql.Needs {
 	return mysql.Needs{
-		Status:    []string{"Innodb_row_lock_current_waits", "Innodb_data_pending_reads", "Threads_connected"},
+		Status:    []string{"Innodb_row_lock_current_waits", "Innodb_data_pending_reads", "Threads_connected", flowControlActive},
 		Variables: []string{"performance_schema", "thread_handling"},
 		Options:   engine.OptionChecks{engine.OptionSessions: engine.OneOf(engine.On, engine.Off, engine.Cluster)},
 	}
@@ -142,8 +142,23 @@ func (d *Detail) Read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, ou
 		}
 		d.move(counts, n, state{Class: engine.Disk, Event: pageReadWait}, readRank)
 	}
+	if on, _ := tick.Status.Bool(flowControlActive); on {
+		d.holdBack(counts)
+	}
 	d.states.Set(out, counts)
 	return nil
+}
+
+// holdBack changes the sessions that commit on a Galera node into waits for flow control, which
+// holds write sets back in the states of certification (MariaDB 10.11, 11.8) and of a commit (10.5).
+func (d *Detail) holdBack(counts map[state]float64) {
+	held := d.states.Known(state{Class: engine.FlowControlWait, Event: flowControlWait})
+	for s, n := range counts {
+		if s.Event == certificationWait || s.Event == "commit" {
+			counts[s] -= n
+			counts[held] += n
+		}
+	}
 }
 
 // ask returns the sessions from the most exact source.
@@ -203,6 +218,13 @@ const (
 	rowLockWait  = "innodb row lock"
 	pageReadWait = "innodb page read"
 	poolQueue    = "thread pool queue"
+)
+
+// flowControlActive is a status variable of Galera 4.
+const (
+	flowControlActive = "wsrep_flow_control_active"
+	flowControlWait   = "waiting for flow control"
+	certificationWait = "waiting for certification"
 )
 
 // move changes n of the sessions that seem to run into waiting ones, lowest rank first. Any further
@@ -277,8 +299,8 @@ var eventRules = []rule{
 // States in the list of processes in lower case (MySQL 5.5 to 9, MariaDB 10.5 to 11.8), classified
 // by what their threads do. testdata/README.md has the measurements.
 var stateRules = []rule{
-	{"waiting for flow control", engine.FlowControlWait},
-	{"waiting for certification", engine.Replication},
+	{flowControlWait, engine.FlowControlWait},
+	{certificationWait, engine.Replication},
 	{"waiting for toi ddl", engine.Replication},
 	{"waiting to execute in isolation", engine.Replication},
 	{"wsrep", engine.Replication},
@@ -290,6 +312,7 @@ var stateRules = []rule{
 	{"updating status", engine.Commit}, // MariaDB 10.11, 11.8: waits for the redo log if that is flushed at commit
 	{"commit", engine.Commit},
 	{"starting commit", engine.Commit},
+	{"innobase_commit_low", engine.Commit}, // Galera
 	{"waiting for query cache lock", engine.Latch},
 	{"waiting on cond", engine.Latch},
 	{"waiting for table", engine.Lock}, // level lock, metadata lock, flush

@@ -78,6 +78,50 @@ func TestMeasuredStates(t *testing.T) {
 	}
 }
 
+// TestFlowControl guards that the sessions that commit count as waiting for flow control while that
+// is active on their node, on each version, and no others.
+func TestFlowControl(t *testing.T) {
+	text, err := os.ReadFile("testdata/flow-control.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers, committing := map[string]map[state]float64{}, map[string]float64{}
+	for _, line := range strings.Split(strings.TrimSpace(string(text)), "\n")[1:] {
+		cells := strings.Split(line, "\t")
+		n, err := strconv.ParseFloat(cells[3], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		class, name := classify(cells[2], "")
+		answer := cells[0] + " " + cells[1]
+		if answers[answer] == nil {
+			answers[answer] = map[state]float64{}
+		}
+		answers[answer][state{Class: class, Event: name}] += n
+		if cells[2] == "commit" || cells[2] == "Waiting for certification" {
+			committing[answer] += n
+		}
+	}
+	for answer, counts := range answers {
+		if strings.HasSuffix(answer, " true") {
+			(&Detail{}).holdBack(counts)
+		}
+		left := 0.0
+		for s, n := range counts {
+			if s.Class == engine.Commit || s.Class == engine.Replication {
+				left += n
+			}
+		}
+		held := counts[state{Class: engine.FlowControlWait, Event: flowControlWait}]
+		if on := strings.HasSuffix(answer, " true"); on && (held == 0 || held != committing[answer] || left != 0) || !on && (held != 0 || left != committing[answer]) {
+			t.Errorf("%s: %v held back, %v left, of %v that commit", answer, held, left, committing[answer])
+		}
+	}
+	if len(answers) != 6 {
+		t.Errorf("%d answers", len(answers))
+	}
+}
+
 // TestRowLocks guards that row locks are first attributed to statements on rows, and that
 // additional waits, those of appliers, do not create sessions.
 func TestRowLocks(t *testing.T) {
