@@ -75,10 +75,9 @@ limits-test: ## runs that one thing limits each, alone and beside programs that 
 	@scripts/packages.sh test
 	$(GO) test -tags limits -count $(or $(REPEAT),1) -v -timeout 3h ./tests/limits
 
-.PHONY: test-mysql9
-test-mysql9: ## tests on MySQL 9, replicas and groups, from Debian sid (100 MB)
-	$(GO) run ./internal/servers/cmd unpack-mysql9
-	$(GO) test -tags mysql9 -count 1 -timeout 20m ./tests/e2e/engines
+.PHONY: test-versions
+test-versions: ## tests on MariaDB 10.5, 10.11, 11.8 and MySQL 9, with Galera, replicas and groups, from Debian (160 MB)
+	$(GO) test -tags versions -count 1 -p 1 -timeout 40m ./tests/e2e/engines ./tests/e2e/versions
 
 .PHONY: test-mongodb
 test-mongodb: ## tests on MongoDB 4.4, 5.0 and 6.0, from PyPI (150 MB)

@@ -20,11 +20,16 @@ type galera struct {
 	provider string // Galera's library
 }
 
-func newGalera(g *Group) (*galera, error) {
+func newGalera(ctx context.Context, g *Group) (*galera, error) {
+	server, err := newMariaDB(ctx, g)
+	if err != nil {
+		return nil, err
+	}
 	// On Debian the library's folder contains the architecture.
-	for _, pattern := range []string{"/usr/lib/galera/libgalera_smm.so", "/usr/lib/*/galera/libgalera_smm.so", "/usr/lib64/galera-4/libgalera_smm.so"} {
-		if found, err := filepath.Glob(pattern); err == nil && len(found) > 0 {
-			return &galera{mariadb{g}, found[0]}, nil
+	for _, pattern := range []string{"usr/lib/galera", "usr/lib/*/galera", "usr/lib64/galera-4"} {
+		found, err := filepath.Glob(filepath.Join("/", server.root.path(pattern), "libgalera_smm.so"))
+		if err == nil && len(found) > 0 {
+			return &galera{*server, found[0]}, nil
 		}
 	}
 	return nil, errors.New("the library of Galera is not installed (Debian package galera-4); scripts/packages.sh installs it")

@@ -76,7 +76,8 @@ type Options struct {
 	Attached bool
 	// Settings are additional lines for the servers' configuration.
 	Settings []string
-	// Version is one of MongoDBVersions, by default the first. Auth: MongoDB requires a login.
+	// Version is one of MongoDBVersions, by default the first, or one of MariaDBVersions, by default
+	// the installed one. Auth: MongoDB requires a login.
 	Version string
 	Auth    bool
 }
@@ -85,13 +86,12 @@ type Options struct {
 // for each, the passwords of the users bench (database sbtest) and monitor in bench.password and
 // monitor.password, and sysbench.cnf for sysbench --config-file.
 type Group struct {
-	Dir  string
-	Kind Kind
-	Port int
-	N    int
-	// Version and Auth are of MongoDB.
-	Version string
-	Auth    bool
+	Dir     string
+	Kind    Kind
+	Port    int
+	N       int
+	Version string // of MongoDB, MariaDB and Galera; empty: the installed one
+	Auth    bool   // of MongoDB
 
 	attached bool
 	settings []string
@@ -215,11 +215,11 @@ func Open(dir string) (*Group, error) {
 func newSystem(ctx context.Context, g *Group) (system, error) {
 	switch g.Kind {
 	case MariaDB:
-		return &mariadb{g}, nil
+		return newMariaDB(ctx, g)
 	case Galera:
-		return newGalera(g)
+		return newGalera(ctx, g)
 	case MySQL9, MySQL9Group:
-		return newMySQL9(g)
+		return newMySQL9(ctx, g)
 	case MongoDB:
 		return newMongoDB(ctx, g)
 	}

@@ -3,18 +3,35 @@ package servers
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/user"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 )
 
 // mariadb is a MariaDB server alone, or a primary with replicas by GTID.
-type mariadb struct{ *Group }
+type mariadb struct {
+	*Group
+	root unpacked
+}
+
+// MariaDBVersions are the versions that need not be installed: those of Debian 11, 12 and 13.
+var MariaDBVersions = []string{"10.5", "10.11", "11.8"}
+
+func newMariaDB(ctx context.Context, g *Group) (*mariadb, error) {
+	if g.Version == "" {
+		return &mariadb{g, ""}, nil
+	}
+	root, err := unpack(ctx, "mariadb-"+g.Version)
+	return &mariadb{g, root}, err
+}
 
 func (m *mariadb) portsPerServer() int { return 1 }
 
 func (m *mariadb) config(n int) (string, error) {
-	return m.baseConfig(n, "log_bin=bin", "binlog_format=ROW", "binlog_expire_logs_seconds=3600",
+	return m.baseConfig(n, "log_bin=bin", "binlog_format=ROW", "expire_logs_days=1",
 		"gtid_strict_mode=ON", "slave_parallel_threads=0", "skip_slave_start=OFF"), nil
 }
 
@@ -37,7 +54,20 @@ func (m *mariadb) baseConfig(n int, more ...string) string {
 		"innodb_log_file_size=64M",
 		"innodb_flush_log_at_trx_commit=2",
 	}
+	if m.root != "" {
+		lines = append(lines, "basedir="+m.root.path("usr"), "plugin-dir="+m.root.path("usr/lib/mysql/plugin"),
+			"lc-messages-dir="+m.share(), "character-sets-dir="+m.share()+"/charsets")
+	}
 	return strings.Join(append(lines, more...), "\n") + "\n"
+}
+
+// share is the folder with messages and system tables of an unpacked server.
+func (m *mariadb) share() string {
+	dir := m.root.path("usr/share/mariadb") // since 11
+	if _, err := os.Stat(dir); err == nil {
+		return dir
+	}
+	return m.root.path("usr/share/mysql")
 }
 
 func (m *mariadb) install(ctx context.Context) error {
@@ -69,8 +99,13 @@ func (m *mariadb) installAlone(ctx context.Context, args ...string) error {
 	if err != nil {
 		return err
 	}
-	if err := run(ctx, as, "mariadb-install-db", "--defaults-file="+m.folder(1)+"/my.cnf", "--skip-test-db",
-		"--skip-name-resolve", "--auth-root-authentication-method=socket", "--auth-root-socket-user="+me.Username); err != nil {
+	if m.root != "" {
+		err = m.bootstrap(ctx, as, me.Username)
+	} else {
+		err = run(ctx, as, "mariadb-install-db", "--defaults-file="+m.folder(1)+"/my.cnf", "--skip-test-db",
+			"--skip-name-resolve", "--auth-root-authentication-method=socket", "--auth-root-socket-user="+me.Username)
+	}
+	if err != nil {
 		return err
 	}
 	if err := m.launch(1, m.command(1, args...)...); err != nil {
@@ -100,8 +135,40 @@ func (m *mariadb) installAlone(ctx context.Context, args ...string) error {
 	return nil
 }
 
+// bootstrap creates the system tables as mariadb-install-db does, which expects programs of an
+// installed server.
+func (m *mariadb) bootstrap(ctx context.Context, as *syscall.Credential, admin string) error {
+	text := "CREATE DATABASE mysql;\nUSE mysql;\nSET @skip_auth_anonymous = 1;\nSET @auth_root_socket = '" + admin + "';\n"
+	// Until 10.x the files' names begin with mysql, and the sys schema is part of 10.6 and later.
+	for _, name := range []string{"m*_system_tables.sql", "m*_performance_tables.sql", "m*_system_tables_data.sql",
+		"maria_add_gis_sp_bootstrap.sql", "mariadb_sys_schema.sql"} {
+		files, err := filepath.Glob(filepath.Join(m.share(), name))
+		if err != nil {
+			return err
+		}
+		for _, file := range files {
+			sql, err := os.ReadFile(file)
+			if err != nil {
+				return err
+			}
+			for line := range strings.Lines(string(sql)) {
+				if !strings.Contains(line, "@current_hostname") {
+					text += line
+				}
+			}
+		}
+	}
+	file := filepath.Join(m.folder(1), "tmp", "bootstrap.sql")
+	if err := writeFile(file, text, 0o644); err != nil {
+		return err
+	}
+	defer os.Remove(file)
+	command := m.command(1, "--bootstrap", "--silent-startup", "--wsrep-on=OFF", "--skip-log-bin")
+	return run(ctx, as, append([]string{"sh", "-c", `file=$1; shift; exec "$@" <"$file"`, "sh", file}, command...)...)
+}
+
 func (m *mariadb) command(n int, args ...string) []string {
-	return append([]string{"mariadbd", "--defaults-file=" + m.folder(n) + "/my.cnf"}, args...)
+	return append(m.root.command("usr/sbin/mariadbd"), append([]string{"--defaults-file=" + m.folder(n) + "/my.cnf"}, args...)...)
 }
 
 func (m *mariadb) forget() []string { return nil }

@@ -1,149 +1,39 @@
 package servers
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"os/user"
 	"path/filepath"
 	"strings"
 )
 
-// mysql9 is MySQL 9 from Debian's unstable distribution on an older Debian, without installing it:
-// its packages are unpacked into a folder and run with their own C library. It is a source with
-// replicas, or a group (Group Replication).
+// mysql9 is MySQL 9 of Debian's unstable distribution: a source with replicas, or a group (Group
+// Replication).
 type mysql9 struct {
 	*Group
-	root string // of the unpacked packages
+	root unpacked
 }
 
-// mysqlFolder returns the folder for MySQL: BENCHWATCH_MYSQL9, or build/mysql9 below the
-// repository's root.
-func mysqlFolder() (string, error) {
-	if dir := os.Getenv("BENCHWATCH_MYSQL9"); dir != "" {
-		return filepath.Abs(dir)
-	}
-	root, err := Repository()
-	return filepath.Join(root, "build/mysql9"), err
-}
-
-// Repository returns the root of the repository that contains the working directory.
-func Repository() (string, error) {
-	dir, err := os.Getwd()
-	for ; err == nil; dir = filepath.Dir(dir) {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir, nil
-		}
-		if dir == "/" {
-			return "", errors.New("the working directory is not in the repository")
-		}
-	}
-	return "", err
-}
-
-func newMySQL9(g *Group) (*mysql9, error) {
-	root, err := mysqlFolder()
-	if err != nil {
-		return nil, err
-	}
-	if _, err := os.Stat(filepath.Join(root, "usr/sbin/mysqld")); err != nil {
-		return nil, fmt.Errorf("MySQL is not unpacked in %s: `go run ./internal/servers/cmd unpack-mysql9` does that", root)
-	}
-	return &mysql9{g, root}, nil
-}
-
-// UnpackMySQL9 fetches MySQL 9 (100 MB) and unpacks it, unless that is already done. apt uses its
-// own folders for this, with the system's keys. A mirror that is no longer updated is sufficient.
-func UnpackMySQL9(ctx context.Context) error {
-	root, err := mysqlFolder()
-	if err != nil {
-		return err
-	}
-	if _, err := os.Stat(filepath.Join(root, "usr/sbin/mysqld")); err == nil {
-		return nil
-	}
-	const keys = "/usr/share/keyrings/debian-archive-keyring.gpg"
-	if _, err := os.Stat(keys); err != nil {
-		return fmt.Errorf("the keys of Debian are missing (package debian-archive-keyring): %w", err)
-	}
-	fresh := root + ".new"
-	if err := os.RemoveAll(fresh); err != nil {
-		return err
-	}
-	apt := fresh + "/apt"
-	for _, dir := range []string{"/lists/partial", "/cache/partial"} {
-		if err := os.MkdirAll(apt+dir, 0o755); err != nil {
-			return err
-		}
-	}
-	as, err := serverUser()
-	if err != nil {
-		return err
-	}
-	if err := run(ctx, as, "test", "-x", fresh); err != nil {
-		return fmt.Errorf("the user mysql can't reach %s: set BENCHWATCH_MYSQL9 to a folder that it can reach, such as /var/tmp/mysql9", fresh)
-	}
-	me, err := user.Current()
-	if err != nil {
-		return err
-	}
-	source := fmt.Sprintf("deb [signed-by=%s] %s sid main\n", keys, debianMirror())
-	if err := errors.Join(os.WriteFile(apt+"/sources.list", []byte(source), 0o644), os.WriteFile(apt+"/status", nil, 0o644)); err != nil {
-		return err
-	}
-	options := []string{"apt-get", "-q", "-y", "-o", "Dir::Etc::sourcelist=" + apt + "/sources.list", "-o", "Dir::Etc::sourceparts=/dev/null",
-		"-o", "Dir::State::lists=" + apt + "/lists", "-o", "Dir::State::status=" + apt + "/status", "-o", "Dir::Cache=" + apt + "/cache",
-		"-o", "Dir::State::extended_states=" + apt + "/extended", "-o", "Acquire::Check-Valid-Until=false",
-		"-o", "APT::Sandbox::User=" + me.Username, "-o", "Debug::NoLocking=true"}
-	if err := run(ctx, nil, append(options, "update")...); err != nil {
-		return err
-	}
-	if err := run(ctx, nil, append(options, "--no-install-recommends", "--download-only", "install", "mysql-server-core", "mysql-client-core")...); err != nil {
-		return err
-	}
-	packages, err := filepath.Glob(apt + "/cache/archives/*.deb")
-	if err != nil {
-		return err
-	}
-	for _, deb := range packages {
-		if err := run(ctx, nil, "dpkg-deb", "--extract", deb, fresh); err != nil {
-			return err
-		}
-	}
-	return errors.Join(os.RemoveAll(apt), os.Chmod(fresh, 0o755), os.Rename(fresh, root))
-}
-
-// debianMirror returns the mirror of Debian to use.
-func debianMirror() string {
-	return cmp.Or(os.Getenv("BENCHWATCH_DEBIAN_MIRROR"), "http://deb.debian.org/debian")
+func newMySQL9(ctx context.Context, g *Group) (*mysql9, error) {
+	root, err := unpack(ctx, "mysql9")
+	return &mysql9{g, root}, err
 }
 
 func (m *mysql9) portsPerServer() int { return 2 }
 
-// command returns the command line that starts mysqld with its own dynamic loader.
-func (m *mysql9) command(n int, args ...string) ([]string, error) {
-	loaders, err := filepath.Glob(m.root + "/usr/lib/*/ld-linux*.so.*")
-	if more, e := filepath.Glob(m.root + "/usr/lib/ld-linux*.so.*"); e == nil {
-		loaders = append(loaders, more...)
-	}
-	if err != nil || len(loaders) == 0 {
-		return nil, fmt.Errorf("no dynamic loader in %s", m.root)
-	}
-	command := []string{loaders[0], "--library-path", filepath.Dir(loaders[0]), m.root + "/usr/sbin/mysqld",
-		"--defaults-file=" + m.folder(n) + "/my.cnf"}
-	return append(command, args...), nil
+func (m *mysql9) command(n int, args ...string) []string {
+	return append(m.root.command("usr/sbin/mysqld"), append([]string{"--defaults-file=" + m.folder(n) + "/my.cnf"}, args...)...)
 }
 
 func (m *mysql9) config(n int) (string, error) {
 	node := m.folder(n)
 	lines := []string{
 		"[mysqld]",
-		"basedir=" + m.root + "/usr",
-		"plugin-dir=" + m.root + "/usr/lib/mysql/plugin",
-		"lc-messages-dir=" + m.root + "/usr/share/mysql",
-		"character-sets-dir=" + m.root + "/usr/share/mysql/charsets",
+		"basedir=" + m.root.path("usr"),
+		"plugin-dir=" + m.root.path("usr/lib/mysql/plugin"),
+		"lc-messages-dir=" + m.root.path("usr/share/mysql"),
+		"character-sets-dir=" + m.root.path("usr/share/mysql/charsets"),
 		"datadir=" + node + "/data",
 		"tmpdir=" + node + "/tmp",
 		"socket=" + node + "/sock",
@@ -216,11 +106,7 @@ GRANT REPLICATION SLAVE, CONNECTION_ADMIN, BACKUP_ADMIN, GROUP_REPLICATION_STREA
 			return err
 		}
 	}
-	command, err := m.command(1, "--initialize-insecure", "--init-file="+file)
-	if err != nil {
-		return err
-	}
-	if err := run(ctx, as, command...); err != nil {
+	if err := run(ctx, as, m.command(1, "--initialize-insecure", "--init-file="+file)...); err != nil {
 		log, _ := os.ReadFile(filepath.Join(m.folder(1), "error.log"))
 		return fmt.Errorf("%w\n%s", err, tail(string(log), 15))
 	}
@@ -232,7 +118,7 @@ func (m *mysql9) forget() []string { return []string{"auto.cnf"} }
 
 func (m *mysql9) startAll(ctx context.Context) error {
 	for n := 1; n <= m.N; n++ {
-		if err := m.launchServer(n); err != nil {
+		if err := m.launch(n, m.command(n)...); err != nil {
 			return err
 		}
 	}
@@ -247,16 +133,8 @@ func (m *mysql9) startAll(ctx context.Context) error {
 	return nil
 }
 
-func (m *mysql9) launchServer(n int) error {
-	command, err := m.command(n)
-	if err != nil {
-		return err
-	}
-	return m.launch(n, command...)
-}
-
 func (m *mysql9) start(ctx context.Context, n int) error {
-	if err := m.launchServer(n); err != nil {
+	if err := m.launch(n, m.command(n)...); err != nil {
 		return err
 	}
 	if err := m.waitUsable(ctx, n); err != nil {
@@ -314,8 +192,18 @@ func (m *mysql9) describe(ctx context.Context, n int) string {
 	return strings.Join(rows[0], " ")
 }
 
-func (m *mysql9) limit(_ context.Context, n, percent int) error {
-	_, err := m.limitCPU(n, percent, nil)
+// limit slows down only the appliers of a replica or member, so that it still receives and answers.
+func (m *mysql9) limit(ctx context.Context, n, percent int) error {
+	rows, err := m.ask(ctx, n, `SELECT THREAD_OS_ID FROM performance_schema.threads
+		WHERE NAME IN ('thread/sql/replica_sql', 'thread/sql/replica_worker', 'thread/group_rpl/THD_applier_module_receiver')`)
+	if err != nil {
+		return err
+	}
+	var threads []string
+	for _, row := range rows {
+		threads = append(threads, row[0])
+	}
+	_, err = m.limitCPU(n, percent, threads)
 	return err
 }
 

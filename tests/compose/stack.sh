@@ -8,7 +8,7 @@
 #   DOCKER_COMPOSE  the compose plugin's file; without it and without an installed one it
 #                   is built from its Go module (some minutes, kept in build/)
 #   GRAFANA_HOME, GRAFANA_BINARY  a Grafana to stand in; without them Grafana is skipped
-#   BENCHWATCH_MYSQL9  an unpacked MySQL 9 (build/mysql9, made by `servers unpack-mysql9`);
+#   BENCHWATCH_UNPACKED  the folder of an unpacked MySQL 9 (build, mysql9 in it is made by `servers unpack-mysql9`);
 #                   without it MariaDB stands in for MySQL, and there is no group
 #   PROGRAMS        a folder with programs that stand in instead of Debian's: prometheus,
 #                   alertmanager, node_exporter, mysqld_exporter; and yace and

@@ -101,12 +101,12 @@ standin_grafana() {
 }
 
 # mysql9: whether MySQL 9 is unpacked; otherwise MariaDB stands in.
-mysql9() { [[ -x ${BENCHWATCH_MYSQL9:-$root/build/mysql9}/usr/sbin/mysqld ]]; }
+mysql9() { [[ -x ${BENCHWATCH_UNPACKED:-$root/build}/mysql9/usr/sbin/mysqld ]]; }
 
 server_mysql9() {
 	local dir=$work/rootfs
 	mkdir -p "$dir/usr"
-	cp -r "${BENCHWATCH_MYSQL9:-$root/build/mysql9}/usr/." "$dir/usr/"
+	cp -r "${BENCHWATCH_UNPACKED:-$root/build}/mysql9/usr/." "$dir/usr/"
 	rm -rf "$dir"/usr/{share/doc,share/perl*,lib/x86_64-linux-gnu/perl*}
 	ln -s usr/lib "$dir/lib"
 	ln -s usr/lib64 "$dir/lib64"

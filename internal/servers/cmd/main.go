@@ -38,7 +38,7 @@ func main() {
 		server("sql", "Run statements from standard input as administrator.", query),
 		&cobra.Command{
 			Use: "unpack-mysql9", Short: "Fetch MySQL 9 of Debian sid (100 MB) and unpack it, once.", Args: cobra.NoArgs,
-			RunE: func(*cobra.Command, []string) error { return servers.UnpackMySQL9(ctx) },
+			RunE: func(*cobra.Command, []string) error { return servers.Unpack(ctx, "mysql9") },
 		})
 	if err := root.ExecuteContext(ctx); err != nil && !errors.Is(err, context.Canceled) {
 		fmt.Fprintln(os.Stderr, "servers:", err)
@@ -54,7 +54,7 @@ func start() *cobra.Command {
 	}
 	port := c.Flags().Int("port", 0, "base port; by default a free one")
 	n := c.Flags().Int("servers", 0, "how many servers; by default 3 in a cluster, group or replica set, 2 with mysql9, else 1")
-	version := c.Flags().String("version", "", "of MongoDB: "+strings.Join(servers.MongoDBVersions, ", ")+"; by default the first")
+	version := c.Flags().String("version", "", "of MongoDB: "+strings.Join(servers.MongoDBVersions, ", ")+", by default the first; of MariaDB and Galera: "+strings.Join(servers.MariaDBVersions, ", ")+", by default the installed one")
 	auth := c.Flags().Bool("auth", false, "MongoDB requires a login")
 	settings := c.Flags().StringArray("set", nil, "line of the servers' configuration, such as performance_schema=ON; repeatable")
 	c.RunE = func(c *cobra.Command, args []string) error {

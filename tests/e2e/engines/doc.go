@@ -1,2 +1,2 @@
-// Package engines has nothing but tests, with the tags e2e and mysql9.
+// Package engines has nothing but tests, with the tags e2e, versions and mongodb.
 package engines

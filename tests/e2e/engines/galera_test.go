@@ -1,4 +1,4 @@
-//go:build e2e
+//go:build e2e || versions
 
 package engines
 
@@ -14,8 +14,9 @@ import (
 
 const synced = 4
 
-func TestGalera(t *testing.T) {
-	s := start(t, servers.Galera, 3)
+func TestGalera(t *testing.T) { onMariaDB(t, servers.Galera, 3, checkGalera) }
+
+func checkGalera(t *testing.T, s group) {
 	w := s.watch(t)
 	w.until("three nodes synced", 30*time.Second, func(f engine.Frame) bool {
 		for i := range f.Samples {

@@ -1,11 +1,13 @@
-//go:build e2e || mysql9 || mongodb
+//go:build e2e || versions || mongodb
 
 // Package engines tests the sampler and the engines on real servers: a Galera
-// cluster, and a MariaDB primary with a replica, on loopback (`make e2e`); MySQL
-// 9 as source and replica and as a group (`make test-mysql9`).
+// cluster, and a MariaDB primary with a replica, on loopback (`make e2e`); the same
+// on other versions of MariaDB, and MySQL 9 as source and replica and as a group
+// (`make test-versions`); replica sets of MongoDB (`make test-mongodb`).
 package engines
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -53,6 +55,19 @@ func startWith(t *testing.T, kind servers.Kind, o servers.Options) group {
 	}
 	t.Cleanup(func() { must(t, g.Stop(context.Background())) })
 	return group{g}
+}
+
+// mariadbVersions are the tested versions of MariaDB. The empty one is installed.
+var mariadbVersions = []string{""}
+
+// onMariaDB runs a test on n servers of each version.
+func onMariaDB(t *testing.T, kind servers.Kind, n int, test func(t *testing.T, s group), settings ...string) {
+	t.Helper()
+	for _, version := range mariadbVersions {
+		t.Run(cmp.Or(version, "installed"), func(t *testing.T) {
+			test(t, startWith(t, kind, servers.Options{Servers: n, Version: version, Settings: settings}))
+		})
+	}
 }
 
 // must fails the test if something that a test does to a server fails.

@@ -1,4 +1,4 @@
-//go:build e2e
+//go:build e2e || versions
 
 package engines
 
@@ -12,8 +12,9 @@ import (
 	"github.com/benchwatch/benchwatch/internal/servers"
 )
 
-func TestReplica(t *testing.T) {
-	s := start(t, servers.MariaDB, 2)
+func TestReplica(t *testing.T) { onMariaDB(t, servers.MariaDB, 2, checkReplica) }
+
+func checkReplica(t *testing.T, s group) {
 	w := s.watch(t)
 	stop := s.load(t, 1)
 	replica := s.admin(t, 2)
@@ -84,8 +85,9 @@ func TestReplica(t *testing.T) {
 }
 
 // What is reported with the privileges that docs/databases.md names, and without them.
-func TestRights(t *testing.T) {
-	s := start(t, servers.MariaDB, 2)
+func TestRights(t *testing.T) { onMariaDB(t, servers.MariaDB, 2, checkRights) }
+
+func checkRights(t *testing.T, s group) {
 	primary := s.admin(t, 1)
 	primary.do("CREATE USER nothing@127.0.0.1 IDENTIFIED BY 'n'", "CREATE USER watcher@127.0.0.1 IDENTIFIED BY 'w'",
 		"GRANT SLAVE MONITOR ON *.* TO watcher@127.0.0.1")

@@ -1,4 +1,4 @@
-//go:build mysql9
+//go:build versions
 
 package engines
 

@@ -1,4 +1,4 @@
-//go:build e2e
+//go:build e2e || versions
 
 package engines
 
@@ -15,8 +15,9 @@ import (
 
 // TestSessions guards that a session that waits for a row lock counts as that while it
 // waits and no longer, that idle ones never count, and what an account without rights gets.
-func TestSessions(t *testing.T) {
-	s := start(t, servers.MariaDB, 1)
+func TestSessions(t *testing.T) { onMariaDB(t, servers.MariaDB, 1, checkSessions) }
+
+func checkSessions(t *testing.T, s group) {
 	admin := s.admin(t, 1)
 	admin.do("CREATE TABLE sbtest.hot (id INT PRIMARY KEY, n INT) ENGINE=InnoDB", "INSERT INTO sbtest.hot VALUES (1, 0)",
 		"CREATE USER plain@127.0.0.1 IDENTIFIED BY 'plain'", "CREATE USER process@127.0.0.1 IDENTIFIED BY 'process'", "GRANT PROCESS ON *.* TO process@127.0.0.1")
@@ -75,7 +76,10 @@ func wait(db *sql.DB) error {
 
 // TestStatementsAndWaits is for MariaDB with performance_schema.
 func TestStatementsAndWaits(t *testing.T) {
-	s := startWith(t, servers.MariaDB, servers.Options{Servers: 1, Settings: []string{"performance_schema=ON"}})
+	onMariaDB(t, servers.MariaDB, 1, checkStatementsAndWaits, "performance_schema=ON")
+}
+
+func checkStatementsAndWaits(t *testing.T, s group) {
 	t.Run("statements", func(t *testing.T) {
 		checkStatements(t, s, false, "SELECT ON performance_schema.events_statements_summary_by_digest", "SELECT ON performance_schema.events_statements_summary_global_by_event_name")
 	})
@@ -86,6 +90,7 @@ func TestStatementsAndWaits(t *testing.T) {
 
 // TestWaits is for MariaDB without it.
 func TestWaits(t *testing.T) {
-	s := start(t, servers.MariaDB, 1)
-	checkRowLockWait(t, s, s.account(t, "list", "PROCESS ON *.*"))
+	onMariaDB(t, servers.MariaDB, 1, func(t *testing.T, s group) {
+		checkRowLockWait(t, s, s.account(t, "list", "PROCESS ON *.*"))
+	})
 }

@@ -1,4 +1,4 @@
-//go:build e2e || mysql9 || mongodb
+//go:build e2e || versions || mongodb
 
 package engines
 
