@@ -21,6 +21,7 @@ type Table[K comparable] struct {
 	keys    []K
 	columns [][]float64
 	index   map[K]int
+	next    int // the column after the one that was written last: rows are written in the same order
 }
 
 const defaultMaxColumns = 1024
@@ -47,7 +48,15 @@ func (t *Table[K]) IsNext(elapsed float64) bool {
 // Column returns the index of a column for SetAt. A new column is unknown in all rows. It returns
 // -1 if there are too many columns.
 func (t *Table[K]) Column(key K) int {
-	if i, ok := t.index[key]; ok {
+	if t.next >= len(t.keys) {
+		t.next = 0
+	}
+	i, ok := t.next, t.next < len(t.keys) && t.keys[t.next] == key
+	if !ok {
+		i, ok = t.index[key]
+	}
+	t.next = i + 1
+	if ok {
 		return i
 	}
 	values := make([]float64, len(t.Elapsed), cap(t.Elapsed))

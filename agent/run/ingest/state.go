@@ -46,7 +46,7 @@ type state struct {
 	intervalAt time.Time
 	phase      tool.Phase
 
-	totals             map[string]counter // by operation
+	totals             map[string]*counter // by operation
 	errors, reconnects counter
 
 	summary *Summary
@@ -71,8 +71,13 @@ type state struct {
 // different streams.
 type counter struct{ intervals, summaries float64 }
 
-// value never falls.
-func (c counter) value() float64 { return max(c.intervals, c.summaries) }
+// value never falls. It is 0 for a counter that does not exist.
+func (c *counter) value() float64 {
+	if c == nil {
+		return 0
+	}
+	return max(c.intervals, c.summaries)
+}
 
 // Lines counts the tool's output lines by what the parser made of them.
 type Lines struct {
@@ -127,7 +132,7 @@ type Distribution struct {
 }
 
 func newState() *state {
-	return &state{totals: map[string]counter{}}
+	return &state{totals: map[string]*counter{}}
 }
 
 // setTool sets how to interpret the tool's reports in a run with this verb.
@@ -213,23 +218,20 @@ func (s *state) addInterval(r *tool.Report, at time.Time) {
 
 // add adds n to the counter of an operation, of errors or of reconnects.
 func (s *state) add(operation string, n counter) {
-	c := s.totals[operation]
+	var c *counter
 	switch operation {
 	case tool.ErrorCount:
-		c = s.errors
+		c = &s.errors
 	case tool.ReconnectCount:
-		c = s.reconnects
+		c = &s.reconnects
+	default:
+		if c = s.totals[operation]; c == nil {
+			c = &counter{}
+			s.totals[operation] = c
+		}
 	}
 	c.intervals += n.intervals
 	c.summaries += n.summaries
-	switch operation {
-	case tool.ErrorCount:
-		s.errors = c
-	case tool.ReconnectCount:
-		s.reconnects = c
-	default:
-		s.totals[operation] = c
-	}
 }
 
 // maxHistograms bounds the operations with a histogram, because the tool chooses their names.

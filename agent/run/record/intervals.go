@@ -63,11 +63,14 @@ func (v *Intervals) add(rows *ingest.Intervals, part series.Span) {
 		}
 	}
 	lengths := rows.Values(ingest.Column{Kind: ingest.Length})
-	latencies := rows.Of(tool.HeadlineLatency)
-	for _, c := range latencies {
+	queries, throughput := rows.Rate(tool.Query), rows.Rate(tool.Transaction)
+	var latencies [][]float64
+	var levels []*series.Levels
+	for _, c := range rows.Of(tool.HeadlineLatency) {
 		if v.Latencies[c] == nil {
 			v.Latencies[c] = &series.Levels{}
 		}
+		latencies, levels = append(latencies, rows.Values(c)), append(levels, v.Latencies[c])
 	}
 	for i, elapsed := range rows.Elapsed {
 		length := series.Unknown()
@@ -75,11 +78,11 @@ func (v *Intervals) add(rows *ingest.Intervals, part series.Span) {
 			length = lengths[i]
 		}
 		v.sum(elapsed, length, rows.Part[i], rows.Warmup[i])
-		addLevel(&v.Queries, elapsed, length, rows.Rate(tool.Query), i)
+		addLevel(&v.Queries, elapsed, length, queries, i)
 		if !rows.Warmup[i] {
-			addLevel(&v.Throughput, elapsed, length, rows.Rate(tool.Transaction), i)
-			for _, c := range latencies {
-				addLevel(v.Latencies[c], elapsed, length, rows.Values(c), i)
+			addLevel(&v.Throughput, elapsed, length, throughput, i)
+			for j, level := range levels {
+				addLevel(level, elapsed, length, latencies[j], i)
 			}
 		}
 		if elapsed < part.From || elapsed > part.To {
