@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/common/version"
 	"github.com/spf13/cobra"
 
+	"github.com/benchwatch/benchwatch/agent/many/ab"
 	"github.com/benchwatch/benchwatch/agent/many/history"
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 	"github.com/benchwatch/benchwatch/agent/model/table"
@@ -39,7 +40,7 @@ func newHistory() *cobra.Command {
 	r := &historyCommand{}
 	r.runFilter.declare(cmd)
 	r.measure = "tps"
-	cmd.text(&r.measure, "measure", "NAME", "Measure: tps, qps, tpmc, errors, a statistic of the latency (avg, p95 …), lag, flow_control or drain")
+	cmd.text(&r.measure, "measure", "NAME", "Measure: tps, qps, tpmc, errors, a statistic of the latency (avg, p95 …), lag, flow_control or drain; or ratio, of the A/B comparisons")
 	cmd.text(&r.by, "by", "NAME,NAME...", "Labels and facts with one series per value, in addition to tool, workload, threads, verb, the tool's options and the parameters of sweeps")
 	cmd.toggle(&r.mark, "mark", "Mark the first run of each new level")
 	r.format = "text"
@@ -67,29 +68,13 @@ func (r *historyCommand) run(s Streams) error {
 	if err := r.output.check(); err != nil {
 		return err
 	}
-	c, err := review.ParseName(r.measure)
-	if err != nil {
-		return &exitError{Status: exitUsage, Err: err}
+	read := r.trend
+	if r.measure == history.Ratio {
+		read = r.ratios
 	}
-	dirs, err := r.selectRuns(s, func(m *rundir.Meta) bool {
-		return history.Counts(m) && r.wanted(m)
-	})
+	found, err := read(s)
 	if err != nil {
 		return err
-	}
-	rows, places := r.rows(s, dirs, c.Scope() != measure.Run)
-	if len(rows) == 0 {
-		return withHint(errors.New("no run matches"), "benchwatch runs lists them; only those that succeeded count")
-	}
-	by := history.KindOf(list(r.by))
-	found, err := history.NewTrend(rows, history.TrendOptions{Measure: r.measure, By: by, Settings: func(id string) map[string]string { return history.SettingsIn(places[id]) }})
-	if err != nil {
-		return err
-	}
-	if r.mark {
-		if err := markChanges(s, found, places); err != nil {
-			return err
-		}
 	}
 	return r.document(s, func(w io.Writer) error {
 		p := report.TrendPage{Trend: found, Made: now, Version: version.Version}
@@ -106,6 +91,50 @@ func (r *historyCommand) run(s Streams) error {
 			return p.Text(w, r.screen(s))
 		}
 	})
+}
+
+// trend returns the trend of a measure of runs, and marks its changes if that is asked for.
+func (r *historyCommand) trend(s Streams) (*history.Trend, error) {
+	c, err := review.ParseName(r.measure)
+	if err != nil {
+		return nil, &exitError{Status: exitUsage, Err: err}
+	}
+	dirs, err := r.selectRuns(s, func(m *rundir.Meta) bool {
+		return history.Counts(m) && r.wanted(m)
+	})
+	if err != nil {
+		return nil, err
+	}
+	rows, places := r.rows(s, dirs, c.Scope() != measure.Run)
+	if len(rows) == 0 {
+		return nil, withHint(errors.New("no run matches"), "benchwatch runs lists them; only those that succeeded count")
+	}
+	by := history.KindOf(list(r.by))
+	found, err := history.NewTrend(rows, history.TrendOptions{Measure: r.measure, By: by, Settings: func(id string) map[string]string { return history.SettingsIn(places[id]) }})
+	if err != nil {
+		return nil, err
+	}
+	if r.mark {
+		if err := markChanges(s, found, places); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// ratios returns the trend of the A/B comparisons.
+func (r *historyCommand) ratios(s Streams) (*history.Trend, error) {
+	if r.mark || r.archived.is() {
+		return nil, &exitError{Status: exitUsage, Err: errors.New("--measure ratio: comparisons are not in the archive, and can't be marked")}
+	}
+	all, err := ab.History(r.dataDir, r.wanted)
+	if err != nil {
+		s.notice("%v", err)
+	}
+	if len(all) == 0 {
+		return nil, withHint(errors.New("no A/B comparison of yours matches"), "benchwatch ab --help")
+	}
+	return history.NewRatioTrend(all, append(history.KindOf(list(r.by)), ab.HistoryFacts...)), nil
 }
 
 // rows reads runs, and returns their directories by id. It leaves out runs that can't be read.

@@ -48,8 +48,11 @@ type TrendRun struct {
 	ID        string    `json:"id"`
 	StartedAt time.Time `json:"started_at"`
 	Value     float64   `json:"value"`
+	// Low and High are the interval of a ratio; absent for other measures.
+	Low  series.Optional[float64] `json:"low,omitzero"`
+	High series.Optional[float64] `json:"high,omitzero"`
 
-	facts map[string]string
+	Facts map[string]string `json:"-"`
 }
 
 // TrendLevel is a stretch of consecutive runs in a series.
@@ -118,8 +121,7 @@ func NewTrend(rows []review.Row, o TrendOptions) (*Trend, error) {
 		return nil, fmt.Errorf("no run has the measure %s", o.Measure)
 	}
 	t := &Trend{Measure: m.Name, Unit: m.Unit.Sign, Series: []TrendSeries{}, unit: m.Unit}
-	by := slices.Concat(o.By, variedParameters(rows, o.By))
-	keys := map[string]int{}
+	var runs []TrendRun
 	for i := range rows {
 		r := &rows[i]
 		v := m.Value(r)
@@ -130,11 +132,32 @@ func NewTrend(rows []review.Row, o TrendOptions) (*Trend, error) {
 		for _, f := range compare.DistinguishingFacts(r) {
 			facts[f.Name] = f.Value
 		}
+		runs = append(runs, TrendRun{ID: r.ID, StartedAt: r.StartedAt, Value: v * m.Unit.Factor, Facts: facts})
+	}
+	t.add(runs, slices.Concat(o.By, variedParameters(rows, o.By)), o.Settings)
+	return t, nil
+}
+
+// Ratio is the name of the measure of A/B comparisons.
+const Ratio = "ratio"
+
+// NewRatioTrend returns the trend of the ratios of A/B comparisons, oldest first, in the place of runs.
+func NewRatioTrend(ratios []TrendRun, by []string) *Trend {
+	t := &Trend{Measure: Ratio, Series: []TrendSeries{}}
+	t.add(ratios, by, nil)
+	return t
+}
+
+// add separates runs into series by facts.
+func (t *Trend) add(runs []TrendRun, by []string, settings func(string) map[string]string) {
+	keys := map[string]int{}
+	for i := range runs {
+		r := &runs[i]
 		var own []rundir.Fact
 		key := ""
 		for _, name := range by {
-			own = append(own, rundir.Fact{Name: name, Value: facts[name]})
-			key += fmt.Sprintf("%q", facts[name])
+			own = append(own, rundir.Fact{Name: name, Value: r.Facts[name]})
+			key += fmt.Sprintf("%q", r.Facts[name])
 		}
 		at, ok := keys[key]
 		if !ok {
@@ -142,10 +165,10 @@ func NewTrend(rows []review.Row, o TrendOptions) (*Trend, error) {
 			keys[key] = at
 			t.Series = append(t.Series, TrendSeries{Facts: own, Levels: []TrendLevel{}, Changes: []TrendChange{}})
 		}
-		t.Series[at].Runs = append(t.Series[at].Runs, TrendRun{ID: r.ID, StartedAt: r.StartedAt, Value: v * m.Unit.Factor, facts: facts})
+		t.Series[at].Runs = append(t.Series[at].Runs, *r)
 	}
 	for i := range t.Series {
-		t.Series[i].find(o.Settings)
+		t.Series[i].find(settings)
 	}
 	t.dropCommonFacts()
 	slices.SortStableFunc(t.Series, func(a, b TrendSeries) int {
@@ -157,7 +180,6 @@ func NewTrend(rows []review.Row, o TrendOptions) (*Trend, error) {
 		return 0
 	})
 	t.noteShort()
-	return t, nil
 }
 
 // noteShort counts the series with too few runs.
@@ -280,7 +302,7 @@ func (s *TrendSeries) find(settings func(string) map[string]string) {
 // differences returns the facts in which the runs before and after a change differ, and which do
 // not vary within one of the levels.
 func (s *TrendSeries) differences(a, b analysis.Part) []FactChange {
-	before, after := s.Runs[a.End-1].facts, s.Runs[b.Begin].facts
+	before, after := s.Runs[a.End-1].Facts, s.Runs[b.Begin].Facts
 	names := map[string]bool{}
 	for _, facts := range []map[string]string{before, after} {
 		for name := range facts {
@@ -293,7 +315,7 @@ func (s *TrendSeries) differences(a, b analysis.Part) []FactChange {
 			continue
 		}
 		varies := func(runs []TrendRun, value string) bool {
-			return slices.ContainsFunc(runs, func(r TrendRun) bool { return r.facts[name] != value })
+			return slices.ContainsFunc(runs, func(r TrendRun) bool { return r.Facts[name] != value })
 		}
 		if varies(s.Runs[max(a.Begin, a.End-leastRuns):a.End], before[name]) && varies(s.Runs[b.Begin:min(b.End, b.Begin+leastRuns)], after[name]) {
 			continue
@@ -358,6 +380,25 @@ func (t *Trend) ChangeTable(s *TrendSeries) *table.Table {
 		c := &s.Changes[i]
 		out.Add(table.Text(table.Instant(c.At)), table.Text(c.After), table.Whole(s.Levels[i].Runs), table.Whole(s.Levels[i+1].Runs),
 			table.Number(c.From, table.Digits), table.Number(c.To, table.Digits), table.Text(fmt.Sprintf("%+.1f %%", c.ChangePercent)), table.Text(c.Text()))
+	}
+	return out
+}
+
+// RatioTable returns a table with the newest ratios of a series, empty for other measures.
+func (t *Trend) RatioTable(s *TrendSeries) *table.Table {
+	const most = 20
+	out := table.New(table.Named("start", "comparison", "difference", "from", "to", "a", "other arm")...)
+	if t.Measure != Ratio {
+		return out
+	}
+	percent := func(v series.Optional[float64]) table.Cell {
+		if !v.Known {
+			return table.Text("")
+		}
+		return table.Text(fmt.Sprintf("%+.1f %%", 100*(v.Value-1)))
+	}
+	for _, r := range s.Runs[max(0, len(s.Runs)-most):] {
+		out.Add(table.Text(table.Instant(r.StartedAt)), table.Text(r.ID), percent(series.Some(r.Value)), percent(r.Low), percent(r.High), table.Text(r.Facts["a"]), table.Text(r.Facts[r.Facts["arm"]]))
 	}
 	return out
 }

@@ -39,7 +39,7 @@ func (p *TrendPage) page() *document.Page {
 			drawn.Drawings = []document.Drawing{DrawTrend(p.Trend, s)}
 			drawn.Drawings[0].Title = p.Measure // the section has that of the series
 		}
-		d.Add("series-"+strconv.Itoa(i+1), s.Title(), document.Prose(p.LevelText(s)), drawn, document.Table(p.ChangeTable(s)))
+		d.Add("series-"+strconv.Itoa(i+1), s.Title(), document.Prose(p.LevelText(s)), drawn, document.Table(p.ChangeTable(s)), document.Table(p.RatioTable(s)))
 	}
 	d.Add("notes", "How to read this", document.List(p.Notes...))
 	return &document.Page{Title: d.Title, Made: p.Made, Version: p.Version, Documents: []document.Document{d}}
@@ -57,6 +57,9 @@ func PlotTrend(t *history.Trend, s *history.TrendSeries) *Plot {
 	values := PlotLine{Name: "runs"}
 	for _, r := range s.Runs {
 		q := Point{X: day(r.StartedAt), Y: r.Value, Low: r.Value, High: r.Value, Title: fmt.Sprintf("%s, %s: %s", table.Instant(r.StartedAt), r.ID, strings.TrimSpace(table.Digits.Format(r.Value)+" "+t.Unit))}
+		if r.Low.Known {
+			q.Low, q.High = r.Low.Value, r.High.Value
+		}
 		if t.Link != nil {
 			q.Link = t.Link(r.ID)
 		}
