@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
-	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -40,12 +41,11 @@ type Toggler struct {
 // the setting.
 func (t *Toggler) Run(ctx context.Context) (err error) {
 	s := t.Runner.Sweep
-	if t.Plan.over(Blocks(s)) != "" {
-		return nil
+	id, err := t.endOrphans(ctx, s)
+	if err != nil || t.Plan.over(Blocks(s)) != "" {
+		return err
 	}
 	t.Runner.Notice("%s", t.Plan.Announce(s))
-	t.endOrphan(s)
-	id := t.freeID(s)
 	originals, err := t.Plan.Toggle.originals(ctx, t.Connect)
 	if err != nil {
 		return err
@@ -97,29 +97,49 @@ func texts(changes []change) string {
 	return strings.Join(all, "; ")
 }
 
-// freeID returns the id of the next run.
-func (t *Toggler) freeID(s *sweep.Sweep) string {
+// endOrphans ends the runs that killed comparisons left, reads what their last blocks measured, and
+// returns the id of the next run.
+func (t *Toggler) endOrphans(ctx context.Context, s *sweep.Sweep) (next string, err error) {
 	for n := 1; ; n++ {
 		id := fmt.Sprintf("%s-run%d", s.ID, n)
-		if _, err := os.Stat(rundir.At(t.Runner.DataDir, id).Path(rundir.MetaFile)); err != nil {
-			return id
+		t.dir = rundir.At(t.Runner.DataDir, id)
+		m, err := t.dir.Load()
+		if errors.Is(err, fs.ErrNotExist) {
+			t.dir = ""
+			return id, nil
+		}
+		if err == nil && !m.Ended() && m.ToolAlive() {
+			t.Runner.Notice("ending run %s, which a killed comparison left", id)
+			_ = syscall.Kill(-m.PID, syscall.SIGINT) // it may have just ended
+			if err := await(ctx, func() bool { return !m.ToolAlive() }); err != nil {
+				return "", fmt.Errorf("run %s, which a killed comparison left, does not end: end process %d: %w", id, m.PID, err)
+			}
+		}
+		isUnmeasured := func(step sweep.Step) bool {
+			return step.RunID == id && step.State == sweep.Done && step.Measured == nil
+		}
+		if slices.ContainsFunc(s.Steps, isUnmeasured) {
+			if err := errors.Join(t.measure(ctx, true), s.Save()); err != nil {
+				return "", err
+			}
 		}
 	}
 }
 
-// endOrphan ends the run that a killed comparison left.
-func (t *Toggler) endOrphan(s *sweep.Sweep) {
-	for n := 1; ; n++ {
-		dir := rundir.At(t.Runner.DataDir, fmt.Sprintf("%s-run%d", s.ID, n))
-		m, err := dir.Load()
-		if err != nil {
-			return
-		}
-		if !m.Ended() && m.ToolAlive() {
-			t.Runner.Notice("ending run %s, which a killed comparison left", dir.ID())
-			_ = syscall.Kill(-m.PID, syscall.SIGINT) // it may have just ended
+// await waits until a condition holds, for 10 s at most.
+func await(ctx context.Context, holds func() bool) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
 		}
 	}
+	return nil
 }
 
 // set switches to the value of an arm.
