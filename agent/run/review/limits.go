@@ -201,6 +201,8 @@ func serverEvidence(h *record.History, s *record.Server, threads float64, stops 
 	if out.PurgeLimit = settingOf(h, s.Target, "innodb_max_purge_lag"); out.PurgeLimit > 0 {
 		out.Purge = slowdown(h, s.Target, engine.HistoryList, out.PurgeLimit, threads)
 	}
+	// Servers that report at each tick which sessions flow control holds back need no estimate of those.
+	observed := meanSessions(h, s.Target, engine.FlowControlSessions) > 0
 	for _, m := range engine.SessionMeasures() {
 		t := tally(m)
 		v := meanSessions(h, s.Target, m)
@@ -216,7 +218,7 @@ func serverEvidence(h *record.History, s *record.Server, threads float64, stops 
 		if out.Stopped[class] = stop; v > 0 {
 			v = max(0, v-excess)
 		}
-		if slices.Contains(ofWriters, m) {
+		if slices.Contains(ofWriters, m) && (!observed || m == engine.RowLockSessions) {
 			held := v * heldBack(h, s.Target, m)
 			out.Sessions[flowControlled] += held
 			out.HeldBack[class] = held
