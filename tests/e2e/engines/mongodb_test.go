@@ -165,11 +165,14 @@ func TestMongoDB(t *testing.T) {
 			t.Run("secondary locked", func(t *testing.T) { parts.secondaryLocked(t, w.in(t)) })
 			t.Run("hidden and delayed", func(t *testing.T) { parts.delayed(t, w.in(t)) })
 			t.Run("primary steps down", func(t *testing.T) { parts.stepDown(t, w.in(t)) })
+			t.Run("expired documents", func(t *testing.T) { parts.expired(t, w.in(t)) })
 			if !mongoAll {
 				return
 			}
 			t.Run("limits", func(t *testing.T) { parts.limits(t, w.in(t)) })
 			t.Run("primary killed", func(t *testing.T) { parts.primaryKilled(t, w.in(t)) })
+			t.Run("primary cut off", func(t *testing.T) { parts.cutOff(t, w.in(t)) })
+			t.Run("no majority", func(t *testing.T) { parts.noMajority(t, w.in(t)) })
 			t.Run("initial sync", func(t *testing.T) { parts.initialSync(t, w.in(t)) })
 		})
 	}
@@ -322,8 +325,16 @@ func (p mongoParts) rights(t *testing.T) {
 		target.Name, target.User, target.Password = "as "+user, user, engine.Secret(user)
 		targets = append(targets, target)
 	}
+	for n, name := range map[int]string{2: "on a secondary", 3: "on an arbiter"} {
+		other := p.mongoTargets(t, "nobody")[n-1]
+		other.Name, other.User, other.Password = name, "plain", "plain"
+		targets = append(targets, other)
+	}
+	slices.SortFunc(targets[4:], func(a, b engine.Target) int { return strings.Compare(b.Name, a.Name) })
 	sampler, w := sample(t, targets)
-	f := w.until("all users", 20*time.Second, func(f engine.Frame) bool { return f.Samples[0].Up() && f.Samples[1].Up() && f.Samples[2].Up() })
+	f := w.until("all users", 20*time.Second, func(f engine.Frame) bool {
+		return !slices.ContainsFunc(f.Samples, func(s engine.Sample) bool { return !s.Up() && s.Target.User != "wrong" })
+	})
 	if missing := f.Samples[0].Status.Missing; len(missing) > 0 {
 		t.Errorf("the smallest role lacks %q", missing)
 	}
@@ -337,6 +348,13 @@ func (p mongoParts) rights(t *testing.T) {
 		missing := strings.Join(s.Status.Missing, "; ")
 		if s.Status.Role != "primary" || s.Status.Position == nil || !strings.Contains(missing, "serverStatus (role clusterMonitor)") || !strings.Contains(missing, "inprog (role clusterMonitor)") {
 			t.Errorf("%s: %s, %v, %s", s.Target.Name, s.Status.Role, s.Status.Position, missing)
+		}
+	}
+	for i, role := range map[int]string{4: "arbiter", 5: "secondary"} {
+		s := f.Samples[i]
+		// An arbiter has no users, and allows everything from its own machine.
+		if missing := strings.Join(s.Status.Missing, "; "); s.Status.Role != role || strings.Contains(missing, "serverStatus") == (role == "arbiter") {
+			t.Errorf("%s: %s, %s", s.Target.Name, s.Status.Role, missing)
 		}
 	}
 	if s := f.Samples[3]; s.Err == nil || !strings.Contains(s.Err.Error(), "login refused") {
@@ -521,6 +539,69 @@ func (p mongoParts) stepDown(t *testing.T, w *watcher) {
 		return n.LagSeconds.Known && n.LagSeconds.Value < 1 && f.Samples[1].Source && !f.Samples[1].LagSeconds.Known
 	})
 	w.until("it is primary again", 60*time.Second, rolesAre("primary", "secondary", "arbiter"))
+}
+
+// expired guards that what a TTL index deletes is shown, and not as queries of clients.
+func (p mongoParts) expired(t *testing.T, w *watcher) {
+	client, _ := p.mongoClient(t)
+	c := client.Database("t").Collection("expired")
+	_, err := c.Indexes().CreateOne(t.Context(), mongo.IndexModel{Keys: bson.D{{Key: "at", Value: 1}}, Options: options.Index().SetExpireAfterSeconds(0)})
+	must(t, err)
+	many := make([]any, 500)
+	for i := range many {
+		many[i] = bson.D{{Key: "at", Value: time.Now().Add(-time.Hour)}}
+	}
+	_, err = c.InsertMany(t.Context(), many)
+	must(t, err)
+	f := w.fresh()
+	before := counter(&f.Samples[0], "db_queries_total")
+	gone := counter(&f.Samples[0], "mongodb_ttl_deleted_documents_total")
+	p.mongoAdmin(t, 1, bson.D{{Key: "setParameter", Value: 1}, {Key: "ttlMonitorSleepSecs", Value: 1}})
+	f = w.until("deletion", 90*time.Second, func(f engine.Frame) bool {
+		return counter(&f.Samples[0], "mongodb_ttl_deleted_documents_total") >= gone+500
+	})
+	if n := counter(&f.Samples[0], "db_queries_total") - before; n > 100 {
+		t.Errorf("%v queries while nobody sent any", n)
+	}
+	p.mongoAdmin(t, 1, bson.D{{Key: "setParameter", Value: 1}, {Key: "ttlMonitorSleepSecs", Value: 60}})
+}
+
+func counter(s *engine.Sample, name string) float64 {
+	v, _ := value(s, name)
+	return v
+}
+
+// cutOff guards that a primary that is cut off and comes back, with its old view at first, is not taken for
+// the source beside its successor.
+func (p mongoParts) cutOff(t *testing.T, w *watcher) {
+	w.until("level", 20*time.Second, func(f engine.Frame) bool {
+		return f.Samples[1].Up() && f.Samples[0].Up() && engine.Reached(f.Samples[1].Status.Position, f.Samples[0].Status.Position)
+	})
+	must(t, p.Pause(1))
+	w.until("another primary", 40*time.Second, rolesAre("down", "primary", "arbiter"))
+	must(t, p.Resume(1))
+	w.until("it is primary again", 90*time.Second, func(f engine.Frame) bool {
+		a, b := &f.Samples[0], &f.Samples[1]
+		if a.Up() && b.Up() && a.Source && b.Source {
+			t.Errorf("two sources:\n%s", describe(f))
+		}
+		return rolesAre("primary", "secondary", "arbiter")(f) && b.LagSeconds.Known && b.LagSeconds.Value < 0.5
+	})
+}
+
+// noMajority guards that the last member of a set has a role but no lag, since no primary is known.
+func (p mongoParts) noMajority(t *testing.T, w *watcher) {
+	must(t, p.Kill(3))
+	must(t, p.Kill(1))
+	f := w.until("no primary", 40*time.Second, func(f engine.Frame) bool {
+		return rolesAre("down", "secondary", "down")(f) && is(&f.Samples[1], 0, "mongodb_replica_set_primaries", "rs")
+	})
+	if s := &f.Samples[1]; s.LagSeconds.Known || s.Source || s.Status.Position == nil {
+		t.Errorf("%s", describe(f))
+	}
+	must(t, p.Rejoin(t.Context(), 3))
+	must(t, p.Rejoin(t.Context(), 1))
+	w.until("it is primary again", 90*time.Second, rolesAre("primary", "secondary", "arbiter"))
 }
 
 // primaryKilled guards what is shown when the primary dies and comes back.

@@ -50,6 +50,7 @@ var (
 	latencyOperations = measure.NewCounter("mongodb_latency_operations_total", "Operations counted in mongodb_latency_seconds_total.", "kind")
 	documents         = measure.NewCounter("mongodb_documents_total", "Documents inserted, updated, deleted and returned.", "op")
 	_                 = fields.Map(measure.NewCounter("mongodb_scanned_keys_total", "Index keys examined by queries."), "metrics.queryExecutor.scanned")
+	_                 = fields.Map(measure.NewCounter("mongodb_ttl_deleted_documents_total", "Documents that expired and were deleted by a TTL index; mongodb_documents_total includes them."), "metrics.ttl.deletedDocuments")
 	_                 = fields.Map(measure.NewCounter("mongodb_scanned_documents_total", "Documents examined by queries."), "metrics.queryExecutor.scannedObjects")
 	_                 = fields.Map(measure.NewCounter("mongodb_collection_scans_total", "Queries that read a whole collection."), "metrics.queryExecutor.collectionScans.total")
 	_                 = fields.Map(measure.NewCounter("mongodb_in_memory_sorts_total", "Queries that sorted without an index."), "metrics.operation.scanAndOrder")
