@@ -222,7 +222,8 @@ export class ListView {
   private groups(over: Run[]): void {
     const labels = new Set(over.flatMap((r) => Object.keys(r.labels ?? {})));
     const names = ['workload', 'tool', 'threads', 'target'].filter((name) => over.some((r) => fact(r, name) !== undefined));
-    const own = [...labels].sort((a, b) => Number(b === 'sweep') - Number(a === 'sweep') || a.localeCompare(b));
+    const series = (name: string) => Number(name === 'sweep' || name === 'ab');
+    const own = [...labels].sort((a, b) => series(b) - series(a) || a.localeCompare(b));
     const all = ['', ...own, ...names];
     if (this.by && !all.includes(this.by)) all.push(this.by);
     const json = JSON.stringify([all, this.by]);
@@ -329,12 +330,12 @@ function refresh(old: Element, next: Element[]): void {
 const shownLabels = 3;
 const longestLabel = 40;
 
-/** The labels by which runs differ, the most different first. Bookkeeping of sweeps is what groups are for. */
+/** The labels by which runs differ, the most different first. Bookkeeping of sweeps and A/B comparisons is what groups are for. */
 function tellingLabels(runs: Run[]): string[] {
   const values = new Map<string, Set<string>>();
   for (const r of runs) for (const [k, v] of Object.entries(r.labels ?? {})) values.set(k, (values.get(k) ?? new Set()).add(v));
   const single = (k: string) => runs.filter((r) => r.labels?.[k] !== undefined).length === 1;
-  const differ = [...values].filter(([k, v]) => (v.size > 1 || single(k)) && k !== 'sweep' && k !== 'step');
+  const differ = [...values].filter(([k, v]) => (v.size > 1 || single(k)) && !['sweep', 'step', 'ab', 'block'].includes(k));
   return differ.sort(([a, x], [b, y]) => y.size - x.size || a.localeCompare(b)).map(([k]) => k);
 }
 
