@@ -19,7 +19,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// A comparison that switches a setting of two servers is killed at random moments, BENCHWATCH_KILLS
+// A comparison that switches a setting of two servers, which affects nothing, is killed at random moments, BENCHWATCH_KILLS
 // times, sometimes with its run. The next command gives the servers their own setting back; resumed,
 // the comparison goes on and counts no block twice.
 func TestToggleKilled(t *testing.T) {
@@ -31,7 +31,7 @@ func TestToggleKilled(t *testing.T) {
 	sql(t, 1, "CREATE USER toggle@127.0.0.1 IDENTIFIED BY 'switch'")
 	sql(t, 1, "GRANT SUPER, PROCESS ON *.* TO toggle@127.0.0.1")
 	t.Cleanup(func() { sql(t, 1, "DROP USER toggle@127.0.0.1") })
-	setting := func(node int) string { return sql(t, node, "SELECT @@GLOBAL.innodb_flush_log_at_trx_commit")[0] }
+	setting := func(node int) string { return sql(t, node, "SELECT @@GLOBAL.slow_launch_time")[0] }
 	own := []string{setting(1), setting(2)}
 
 	dir := t.TempDir()
@@ -42,7 +42,7 @@ func TestToggleKilled(t *testing.T) {
 		text += fmt.Sprintf("  - {name: n%d, engine: mysql, cluster: e2e, address: '%s', user: toggle, password_file: %s/password}\n", n, env.cluster.Address(n), dir)
 	}
 	must(t, os.WriteFile(config, []byte(text), 0o600))
-	first := append([]string{"--toggle=SET GLOBAL innodb_flush_log_at_trx_commit={v}", "--values=0,1", "--toggle-on=n1,n2", "--every=3s", "--control=false",
+	first := append([]string{"--toggle=SET GLOBAL slow_launch_time={v}", "--values=3,4", "--toggle-on=n1,n2", "--every=3s", "--control=false",
 		"--limit=0.1%", fmt.Sprintf("--max-time=%ds", 20+5*kills), "--"}, load(600)...)
 	command := func(args ...string) (*exec.Cmd, *strings.Builder) {
 		out := &strings.Builder{}
@@ -69,7 +69,7 @@ func TestToggleKilled(t *testing.T) {
 		}
 		if len(journals) > 0 {
 			left++
-			if !strings.Contains(said.String(), "restored a setting that a killed comparison left: n1 SET GLOBAL innodb_flush_log_at_trx_commit = "+own[0]) {
+			if !strings.Contains(said.String(), "restored a setting that a killed comparison left: n1 SET GLOBAL slow_launch_time = "+own[0]) {
 				t.Errorf("the next start does not say what it restored:\n%s", said)
 			}
 		}

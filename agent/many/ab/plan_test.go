@@ -1,6 +1,7 @@
 package ab
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/many/sweep"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/review"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
 func twoArms(seed uint64) *Plan {
@@ -167,5 +169,31 @@ func TestCourse(t *testing.T) {
 			t.Errorf("%s: %+v", c.name, r.Comparison.Limits)
 		}
 		t.Logf("%s: %s; %d blocks", c.name, r.Summary[0], len(s.Steps))
+	}
+}
+
+// What happened to blocks of one arm is said.
+func TestIncidents(t *testing.T) {
+	p := twoArms(1)
+	s := &sweep.Sweep{ID: "x"}
+	for range len(p.cycle()) {
+		p.Extend(s)
+	}
+	rows := map[string]review.Row{}
+	for i := range s.Steps {
+		step := &s.Steps[i]
+		step.State, step.RunID, step.Measured = sweep.Done, fmt.Sprint(i), map[string]float64{"tps": 1}
+		row := review.Row{ID: step.RunID}
+		if step.Values["arm"] == "b" {
+			row.FailedShare = series.Some(0.02)
+			row.ClockSteps = []rundir.ClockStep{{Seconds: -30}}
+		}
+		rows[step.RunID] = row
+	}
+	text := strings.Join(p.Result("x", Blocks(s), rows).Trust, "\n")
+	for _, want := range []string{"the clock was set by -30 s during ", "do not fail equally often, which is part of the result: a 0 %, b 2 %"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not said:\n%s", want, text)
+		}
 	}
 }

@@ -226,7 +226,7 @@ func (r *Result) sentence(c *Comparison, floor series.Optional[float64], blocks 
 	case !floor.Known:
 		return text + ", but the noise floor is not known yet"
 	case math.Abs(math.Log(c.Ratio.Value)) <= math.Log1p(floor.Value):
-		return text + fmt.Sprintf(", not above the noise floor of %s", share(floor.Value))
+		return text + fmt.Sprintf(", not above the noise floor of %.1f %%", 100*floor.Value)
 	}
 	if n, ok := c.wanted(r.Limit); ok {
 		more := float64(n) / float64(len(c.pairs)) * spent(blocks).Seconds()
@@ -264,7 +264,7 @@ func (r *Result) trust(blocks []Block) []string {
 		}
 		lines = append(lines, text)
 		if r.NoiseFloor.Known {
-			add("noise floor %s: this machine can't show a smaller difference now", share(r.NoiseFloor.Value))
+			add("noise floor %.1f %%: this machine can't show a smaller difference now", 100*r.NoiseFloor.Value)
 		}
 	} else {
 		add("no control: the noise floor of this machine is unknown")
@@ -323,6 +323,9 @@ func (r *Result) incidents() []string {
 		g := &r.Groups[i]
 		restarted, sum := map[string]int{}, 0.0
 		for j := range g.Runs {
+			for _, step := range g.Runs[j].ClockSteps {
+				lines = append(lines, fmt.Sprintf("the clock was set by %+.3g s during %s; what was measured does not depend on it", step.Seconds, g.Runs[j].ID))
+			}
 			sum += g.Runs[j].FailedShare.Value / float64(len(g.Runs))
 			for k := range g.Runs[j].Servers {
 				if s := &g.Runs[j].Servers[k]; s.Value(engine.Restarts) > 0 {
@@ -368,6 +371,13 @@ func (r *Result) Check(blocks []Block) []compare.LimitResult {
 		}
 	}
 	return c.Limits
+}
+
+// Breaks reports whether an arm breaks a limit.
+func (r *Result) Breaks(arm *ArmResult) bool {
+	return r.Comparison != nil && slices.ContainsFunc(r.Comparison.Limits, func(l compare.LimitResult) bool {
+		return l.Group == arm.Title() && l.Result == compare.Broken
+	})
 }
 
 // Failures names the blocks without a result.

@@ -77,6 +77,9 @@ type Row struct {
 
 	Options []string `json:"-"` // names of the labels that are options of the tool
 
+	// ClockSteps are the changes of the wall clock during the run.
+	ClockSteps []rundir.ClockStep `json:"-"`
+
 	headline  series.Optional[tool.Latency]
 	latencies []tool.Latency
 	// rates and counts are of the operations that the tool distinguishes.
@@ -104,6 +107,9 @@ func NewRow(s *ingest.Snapshot) Row {
 		queue:           series.Unknown(),
 		Options:         m.Parameters,
 		DurationSeconds: s.ElapsedSeconds(time.Now()),
+	}
+	if m.Clock != nil {
+		r.ClockSteps = m.Clock.Steps
 	}
 	switch sum := s.Summary; {
 	case sum != nil:

@@ -52,7 +52,10 @@ func (p *ABPage) Layout() []document.Section {
 	var verdicts []document.Sentence
 	for i, text := range r.Summary {
 		level := document.Good
-		if r.Arms[i+1].Estimate.Verdict == ab.Undecided {
+		switch arm := &r.Arms[i+1]; {
+		case r.Breaks(arm):
+			level = document.Warning
+		case arm.Estimate.Verdict == ab.Undecided:
 			level = document.Unknown
 		}
 		verdicts = append(verdicts, document.Sentence{Level: level, Strong: text})
@@ -117,10 +120,15 @@ func (p *ABPage) plots() []*Plot {
 		line := PlotLine{Name: name}
 		for i := range r.Intervals {
 			one := &r.Intervals[i]
-			if one.Arm != name || !one.Low.Known || one.High.Value-one.Low.Value > widest {
+			if one.Arm != name || one.Low.Known && one.High.Value-one.Low.Value > widest {
 				continue // too wide to show the later ones beside it
 			}
-			line.Points = append(line.Points, Point{X: float64(one.Pairs), Y: 100 * (one.Ratio - 1), Low: 100 * (one.Low.Value - 1), High: 100 * (one.High.Value - 1)})
+			y := 100 * (one.Ratio - 1)
+			point := Point{X: float64(one.Pairs), Y: y, Low: y, High: y}
+			if one.Low.Known {
+				point.Low, point.High = 100*(one.Low.Value-1), 100*(one.High.Value-1)
+			}
+			line.Points = append(line.Points, point)
 			last = math.Max(last, float64(one.Pairs))
 		}
 		if len(line.Points) > 0 {
