@@ -3,7 +3,7 @@
 
 import { BigValueTextMode } from '@grafana/grafana-foundation-sdk/common';
 import type { Page } from './frame';
-import { live, ofRunClusters, over, perServer, server, serverGauge, serverRate, serverRateOver, servers } from './metrics';
+import { live, meanInRange, mostInRange, ofRunClusters, over, server, serverGauge, serverRate, serverRateOver, worst } from './metrics';
 import { closedRow, graph, row, set, stat, states, timeline, unit } from './panel';
 import * as run from './panels/run';
 import { agent, cloudwatch, now } from './query';
@@ -38,7 +38,7 @@ export const aurora: Page = {
       span: 4,
       queries: [
         now(live(`sum(${serverRateOver('5s', 'benchwatch_db_queries_total')} ${isAurora})`), 'now'),
-        now(over(`sum(${serverRateOver('$__range', 'benchwatch_db_queries_total')} ${isAurora})`), 'mean of the run'),
+        now(over(`sum(${meanInRange(`${serverRateOver('5s', 'benchwatch_db_queries_total')} ${isAurora}`)})`), 'mean of the run'),
       ],
     }),
     stat({
@@ -49,7 +49,7 @@ export const aurora: Page = {
       span: 4,
       queries: [
         now(live(`sum(${serverRateOver('5s', 'benchwatch_aurora_commits_total')})`), 'now'),
-        now(over(`sum(${serverRateOver('$__range', 'benchwatch_aurora_commits_total')})`), 'mean of the run'),
+        now(over(`sum(${meanInRange(serverRateOver('5s', 'benchwatch_aurora_commits_total'))})`), 'mean of the run'),
       ],
     }),
     stat({
@@ -59,7 +59,7 @@ export const aurora: Page = {
       unit: unit.seconds,
       noData: 'No commits',
       span: 4,
-      queries: [now(live(commitTime('5s')), 'now'), now(over(commitTime('$__range')), 'mean of the run')],
+      queries: [now(live(commitTime('5s')), 'now'), now(over(meanInRange(commitTime('5s'))), 'mean of the run')],
     }),
     stat({
       title: 'Worst lag',
@@ -77,7 +77,7 @@ export const aurora: Page = {
           '{{server}} now',
         ),
         now(
-          over(`topk(1, max by (server) (${perServer(`max_over_time(benchwatch_aurora_replica_lag_seconds{${servers}}[$__range])`, 'server')}))`),
+          over(`topk(1, max by (server) (${mostInRange(serverGauge('benchwatch_aurora_replica_lag_seconds', '', 'server'))}))`),
           '{{server}} worst',
         ),
       ],
@@ -95,16 +95,13 @@ export const aurora: Page = {
       text: BigValueTextMode.ValueAndName,
       queries: [
         now(live(`topk(1, ${instances('benchwatch_aurora_server_cpu_ratio')} or ${recorded('server:aws_rds_cpu:ratio')})`), '{{server}} now'),
-        now(
-          over(`topk(1, max by (server) (${perServer(`max_over_time(benchwatch_aurora_server_cpu_ratio{${servers}}[$__range])`, 'server')}))`),
-          '{{server}} highest',
-        ),
+        now(over(`topk(1, max by (server) (${mostInRange(serverGauge('benchwatch_aurora_server_cpu_ratio', '', 'server'))}))`), '{{server}} highest'),
       ],
     }),
     stat({
       title: 'Connections',
       description:
-        'Client connections on the instance with the most, without internal connections of RDS. From benchwatch_aurora_external_connections.',
+        'Client connections on the instance with the mostInRange, without internal connections of RDS. From benchwatch_aurora_external_connections.',
       unit: unit.digits,
       decimals: 0,
       noData: 'No Aurora',
@@ -112,7 +109,7 @@ export const aurora: Page = {
       text: BigValueTextMode.ValueAndName,
       queries: [
         now(live(`topk(1, ${serverGauge('benchwatch_aurora_external_connections')})`), `${server} now`),
-        now(over(`topk(1, ${perServer(`max_over_time(benchwatch_aurora_external_connections{${servers}}[$__range])`)})`), `${server} most`),
+        now(worst('benchwatch_aurora_external_connections'), `${server} most`),
       ],
     }),
     row('By SQL, once a second'),

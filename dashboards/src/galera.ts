@@ -2,7 +2,7 @@
 
 import { BigValueTextMode } from '@grafana/grafana-foundation-sdk/common';
 import type { Page } from './frame';
-import { live, over, perServer, server, serverGauge, serverRate, serverRateOver, servers } from './metrics';
+import { live, over, perServer, server, serverGauge, serverRate, serverRateOver, servers, worst } from './metrics';
 import { closedRow, graph, row, set, stat, states, timeline, unit } from './panel';
 import * as host from './panels/host';
 import * as replication from './panels/replication';
@@ -15,11 +15,13 @@ import { limits } from './threshold';
 const noData = noGalera;
 const none = 'No Galera';
 
-const grown = (f: 'rate' | 'increase', range: string, counter: string): string => perServer(`${f}(${counter}{${servers}}[${range}])`);
-const increase = (counter: string): string => grown('increase', '$__range', counter);
+/** The increase of a counter during the run, by server. */
+const increase = (counter: string): string => `increase((${serverGauge(counter)})[$__range:$__interval])`;
 /** Conflicts relative to commits. */
-const conflicts = (f: 'rate' | 'increase', range: string): string =>
-  `(sum(${grown(f, range, 'benchwatch_galera_certification_failures_total')}) + sum(${grown(f, range, 'benchwatch_galera_brute_force_aborts_total')})) / (sum(${grown(f, range, 'benchwatch_galera_local_commits_total')}) > 0)`;
+const conflicts = (grown: (counter: string) => string): string =>
+  `(sum(${grown('benchwatch_galera_certification_failures_total')}) + sum(${grown('benchwatch_galera_brute_force_aborts_total')})) / (sum(${grown('benchwatch_galera_local_commits_total')}) > 0)`;
+/** A gauge by server now or, of a run that is over, at its end. */
+const lately = (gauge: string): string => `(${live(serverGauge(gauge))} or ${over(`last_over_time((${serverGauge(gauge)})[$__range:$__interval])`)})`;
 /** Mean size of write sets. */
 const size = (bytes: string, writeSets: string): string => `${serverRate(bytes)} / on (cluster, target) (${serverRate(writeSets)} > 0)`;
 
@@ -41,10 +43,7 @@ export const galera: Page = {
       text: BigValueTextMode.ValueAndName,
       queries: [
         now(live(`topk(1, ${perServer('target:benchwatch_galera_flow_control_sent:share_rate30s{cluster=~"$cluster"}')})`), `${server} now`),
-        now(
-          over(`topk(1, round(${perServer(`increase(benchwatch_galera_flow_control_sent_total{${servers}}[$__range])`)}) > 0)`),
-          `${server}, pauses in the run`,
-        ),
+        now(over(`topk(1, round(${increase('benchwatch_galera_flow_control_sent_total')}) > 0)`), `${server}, pauses in the run`),
       ],
       overrides: [{ series: /.*pauses in the run$/, set: [set.unit(unit.digits)] }],
     }),
@@ -59,9 +58,9 @@ export const galera: Page = {
       stacked: true,
       text: BigValueTextMode.ValueAndName,
       queries: [
-        now(`min(${serverGauge('benchwatch_galera_cluster_size')})`, 'smallest view'),
-        now(`max(${serverGauge('benchwatch_galera_cluster_size')})`, 'largest view'),
-        now(`sum(${serverGauge('benchwatch_galera_local_state')} != bool 4)`, 'not synced'),
+        now(`min(${lately('benchwatch_galera_cluster_size')})`, 'smallest view'),
+        now(`max(${lately('benchwatch_galera_cluster_size')})`, 'largest view'),
+        now(`sum(${lately('benchwatch_galera_local_state')} != bool 4)`, 'not synced'),
       ],
       overrides: [{ series: 'not synced', set: [set.limits({ warning: 1 })] }],
     }),
@@ -78,7 +77,7 @@ export const galera: Page = {
       limits: { warning: 100 },
       queries: [
         now(live(`topk(1, ${serverGauge('benchwatch_galera_receive_queue')})`), `${server} now`),
-        now(over(`topk(1, ${perServer(`max_over_time(benchwatch_galera_receive_queue{${servers}}[$__range])`)})`), `${server} most`),
+        now(worst('benchwatch_galera_receive_queue'), `${server} most`),
       ],
     }),
     stat({
@@ -94,9 +93,9 @@ export const galera: Page = {
       text: BigValueTextMode.ValueAndName,
       queries: [
         now(live(`sum(${serverRateOver('5s', 'benchwatch_galera_local_commits_total')})`), 'commits now'),
-        now(live(conflicts('rate', '15s')), 'conflicts now'),
+        now(live(conflicts((counter) => serverRateOver('15s', counter))), 'conflicts now'),
         now(over(`sum(${increase('benchwatch_galera_local_commits_total')})`), 'commits of the run'),
-        now(over(conflicts('increase', '$__range')), 'conflicts of the run'),
+        now(over(conflicts(increase)), 'conflicts of the run'),
       ],
       overrides: [
         { series: 'commits now', set: [set.unit(unit.perSecond), set.color('text')] },

@@ -26,10 +26,14 @@ export const recent = (metric: string, matchers = ''): string => {
 };
 
 /** The servers of the selected runs, while these last. */
-const runServers = `group by (cluster, target) ({__name__=~"run_cluster_target:benchwatch_run_active|benchwatch_db_up", ${runs}})`;
+const runServers = `{__name__=~"run_cluster_target:benchwatch_run_active|benchwatch_db_up", ${runs}}`;
 
 /** Restricts a vector with the labels cluster and target to the servers of the selected runs. */
-export const ofRunServers = (expr: string): string => `((${expr}) and on (cluster, target) ${runServers})`;
+export const ofRunServers = (expr: string): string => `((${expr}) and on (cluster, target) group by (cluster, target) (${runServers}))`;
+
+/** The same for series in the time range: to the servers that a selected run has at any time in it. */
+export const inRangeOfRunServers = (metric: string): string =>
+  `(${inRange(metric)} and on (cluster, target) group by (cluster, target) (${inRange(runServers)}))`;
 
 /**
  * One value for each of the selected runs' servers and `labels`. Several agents
@@ -64,8 +68,12 @@ export const server = '{{cluster}} {{target}}';
  * Restricts an exporter's vector to the clusters of the selected runs. Exporters
  * know no run: the label cluster in Prometheus' targets says what they belong to.
  */
-export const ofRunClusters = (expr: string): string =>
-  `((${expr}) and on (cluster) group by (cluster) ({__name__=~"run_cluster_target:benchwatch_run_active|up", ${runs}}))`;
+export const ofRunClusters = (expr: string): string => `((${expr}) and on (cluster) group by (cluster) (${runClusters}))`;
+
+const runClusters = `{__name__=~"run_cluster_target:benchwatch_run_active|up", ${runs}}`;
+
+/** The same for series in the time range: of the clusters that a selected run has at any time in it. */
+export const inRangeOfRunClusters = (metric: string): string => `(${inRange(metric)} and on (cluster) group by (cluster) (${inRange(runClusters)}))`;
 
 /** An exporter's vector, only if no agent samples any server in the whole time range. */
 export const withoutAgent = (expr: string): string => `(${expr}) unless on () group(${inRange('benchwatch_db_up')})`;
@@ -102,8 +110,14 @@ export const live = (expr: string): string => `(${expr}) unless on () ${isOver}`
 /** A tile's value of a selected run that is over: the mean, worst or total of that run, never the last instant. */
 export const over = (expr: string): string => `(${expr}) and on () ${isOver}`;
 
+/** The largest value in the time range of an expression, which has the servers of a run only while it lasts. */
+export const mostInRange = (expr: string): string => `max_over_time((${expr})[$__range:$__interval])`;
+
+/** The mean in the time range of an expression, likewise. */
+export const meanInRange = (expr: string): string => `avg_over_time((${expr})[$__range:$__interval])`;
+
 /** The worst server of a run that is over, as a tile shows it: expr at its maximum in the time range. */
-export const worst = (gauge: string, matchers = ''): string => over(`topk(1, ${perServer(`max_over_time(${selector(gauge, matchers)}[$__range])`)})`);
+export const worst = (gauge: string, matchers = ''): string => over(`topk(1, ${mostInRange(serverGauge(gauge, matchers))})`);
 
 // Hosts
 

@@ -3,7 +3,20 @@
 
 import { BigValueTextMode } from '@grafana/grafana-foundation-sdk/common';
 import type { Page } from './frame';
-import { live, ofRunClusters, over, perServer, server, serverGauge, serverRate, serverRateOver, servers, withoutAgent } from './metrics';
+import {
+  live,
+  meanInRange,
+  mostInRange,
+  ofRunClusters,
+  over,
+  perServer,
+  server,
+  serverGauge,
+  serverRate,
+  serverRateOver,
+  servers,
+  withoutAgent,
+} from './metrics';
 import { closedRow, graph, row, set, stat, states, timeline, unit } from './panel';
 import * as host from './panels/host';
 import { agent, exporter, now, type Query } from './query';
@@ -20,6 +33,7 @@ function either(ofAgent: string, agentLegend: string, ofExporter: string, export
 const shardRate = `sum by (cluster, shard) (${serverRate('benchwatch_mongodb_shard_operations_total', '', 'shard', 'collection', 'kind')})`;
 const ofShards = (range: string): string =>
   `sum by (cluster, shard) (${serverRateOver(range, 'benchwatch_mongodb_shard_operations_total', '', 'shard', 'collection', 'kind')})`;
+const shareOfShards = `${ofShards('1m')} / on (cluster) group_left () (sum by (cluster) (${ofShards('1m')}) > 0)`;
 const queued = serverGauge('benchwatch_mongodb_queued_operations', '', 'kind');
 const dirty = perServer(`benchwatch_mongodb_cache_dirty_bytes{${servers}} / benchwatch_mongodb_cache_limit_bytes{${servers}}`);
 /** What members report about each other, as the worst of them sees it. */
@@ -40,7 +54,7 @@ export const mongodb: Page = {
       span: 4,
       queries: [
         now(live(`sum(${serverRateOver('5s', 'benchwatch_db_queries_total', 'engine="mongodb"')})`), 'now'),
-        now(over(`sum(${serverRateOver('$__range', 'benchwatch_db_queries_total', 'engine="mongodb"')})`), 'mean of the run'),
+        now(over(`sum(${meanInRange(serverRateOver('5s', 'benchwatch_db_queries_total', 'engine="mongodb"'))})`), 'mean of the run'),
       ],
     }),
     stat({
@@ -57,9 +71,7 @@ export const mongodb: Page = {
       queries: [
         now(live(`topk(1, ${members('benchwatch_mongodb_member_lag_seconds')})`), '{{member}} now'),
         now(
-          over(
-            `topk(1, max by (cluster, member) (${perServer(`max_over_time(benchwatch_mongodb_member_lag_seconds{${servers}}[$__range])`, 'member')}))`,
-          ),
+          over(`topk(1, max by (cluster, member) (${mostInRange(serverGauge('benchwatch_mongodb_member_lag_seconds', '', 'member'))}))`),
           '{{member}} worst',
         ),
       ],
@@ -67,7 +79,7 @@ export const mongodb: Page = {
     stat({
       title: 'Queued',
       description:
-        'Operations waiting for a lock or a ticket, on the server with the most, now or in a finished run. Zero is good. From benchwatch_mongodb_queued_operations.',
+        'Operations waiting for a lock or a ticket, on the server with the mostInRange, now or in a finished run. Zero is good. From benchwatch_mongodb_queued_operations.',
       unit: unit.digits,
       decimals: 0,
       noData: 'Not sampled',
@@ -90,10 +102,7 @@ export const mongodb: Page = {
       limits: { warning: 0.15, critical: 0.2 },
       filled: true,
       text: BigValueTextMode.ValueAndName,
-      queries: [
-        now(live(`topk(1, ${dirty})`), `${server} now`),
-        now(over(`topk(1, max_over_time((${dirty})[$__range:$__interval]))`), `${server} most`),
-      ],
+      queries: [now(live(`topk(1, ${dirty})`), `${server} now`), now(over(`topk(1, ${mostInRange(dirty)})`), `${server} most`)],
     }),
     stat({
       title: 'Flow control',
@@ -108,7 +117,7 @@ export const mongodb: Page = {
       mappings: states({ '0': { text: 'off', color: 'green' }, '1': { text: 'throttling', color: 'orange' } }),
       queries: [
         now(live(`max(${serverGauge('benchwatch_mongodb_flow_control_lagged')})`), 'now'),
-        now(over(`max(${perServer(`max_over_time(benchwatch_mongodb_flow_control_lagged{${servers}}[$__range])`)})`), 'at any time in the run'),
+        now(over(`max(${mostInRange(serverGauge('benchwatch_mongodb_flow_control_lagged'))})`), 'at any time in the run'),
       ],
     }),
     stat({
@@ -121,13 +130,7 @@ export const mongodb: Page = {
       span: 4,
       limits: { warning: 0.8 },
       text: BigValueTextMode.ValueAndName,
-      queries: [
-        now(live(`topk(1, ${ofShards('1m')} / on (cluster) group_left () (sum by (cluster) (${ofShards('1m')}) > 0))`), '{{shard}} now'),
-        now(
-          over(`topk(1, ${ofShards('$__range')} / on (cluster) group_left () (sum by (cluster) (${ofShards('$__range')}) > 0))`),
-          '{{shard}} of the run',
-        ),
-      ],
+      queries: [now(live(`topk(1, ${shareOfShards})`), '{{shard}} now'), now(over(`topk(1, ${meanInRange(shareOfShards)})`), '{{shard}} of the run')],
     }),
     row('Load'),
     graph({

@@ -3,7 +3,22 @@
 
 import { BigValueTextMode } from '@grafana/grafana-foundation-sdk/common';
 import type { Page } from './frame';
-import { commitRate, live, ofRunClusters, over, perServer, server, serverGauge, serverRate, serverRateOver, servers, withoutAgent } from './metrics';
+import {
+  commitRate,
+  live,
+  meanInRange,
+  mostInRange,
+  ofRunClusters,
+  over,
+  perServer,
+  server,
+  serverGauge,
+  serverRate,
+  serverRateOver,
+  servers,
+  withoutAgent,
+  worst,
+} from './metrics';
 import { closedRow, type Graph, graph, row, set, stat, unit } from './panel';
 import * as host from './panels/host';
 import * as panels from './panels/server';
@@ -22,12 +37,14 @@ function either(ofAgent: string, ofExporter: string, legend = ''): Query[] {
 }
 
 const writers = `${kind}, role!~"replica|secondary"`;
-const meanOfRun = (counter: string, matchers: string): string => serverRateOver('$__range', counter, matchers);
+const meanOfRun = (counter: string, matchers: string): string => meanInRange(serverRateOver('5s', counter, matchers));
 const connectionsInUse = perServer(`benchwatch_db_connections{${servers}, ${kind}} / benchwatch_db_connections_limit{${servers}, ${kind}}`);
-const lockWaits = (range: string): string =>
-  `topk(1, ${perServer(`rate(benchwatch_db_lock_wait_seconds_total{${servers}, ${kind}}[${range}]) / avg_over_time(benchwatch_db_threads_running{${servers}, ${kind}}[${range}])`)})`;
-const bufferPoolHits = (range: string): string =>
-  `bottomk(1, ${perServer(`1 - rate(benchwatch_mysql_innodb_buffer_pool_reads_total{${servers}, ${kind}}[${range}]) / (rate(benchwatch_mysql_innodb_buffer_pool_read_requests_total{${servers}, ${kind}}[${range}]) > 0)`)})`;
+const lockWaits = perServer(
+  `rate(benchwatch_db_lock_wait_seconds_total{${servers}, ${kind}}[15s]) / avg_over_time(benchwatch_db_threads_running{${servers}, ${kind}}[15s])`,
+);
+const bufferPoolHits = perServer(
+  `1 - rate(benchwatch_mysql_innodb_buffer_pool_reads_total{${servers}, ${kind}}[15s]) / (rate(benchwatch_mysql_innodb_buffer_pool_read_requests_total{${servers}, ${kind}}[15s]) > 0)`,
+);
 const rate = serverRate;
 const exporterRate = (name: string): string => exporterGauge(`rate(${name}[$__rate_interval])`);
 const exporterGauge = (expr: string): string => `max by (instance) (${ofRunClusters(expr)})`;
@@ -64,7 +81,10 @@ export const mysql: Page = {
       unit: unit.perSecond,
       noData: none,
       span: 4,
-      queries: [now(live(`sum(${commitRate(writers, '5s')})`), 'now'), now(over(`sum(${commitRate(writers, '$__range')})`), 'mean of the run')],
+      queries: [
+        now(live(`sum(${commitRate(writers, '5s')})`), 'now'),
+        now(over(`sum(${meanInRange(commitRate(writers, '5s'))})`), 'mean of the run'),
+      ],
     }),
     stat({
       title: 'Running',
@@ -77,7 +97,7 @@ export const mysql: Page = {
       text: BigValueTextMode.ValueAndName,
       queries: [
         now(live(`topk(1, ${perServer(`avg_over_time(benchwatch_db_threads_running{${servers}, ${kind}}[5s])`)})`), `${server} now`),
-        now(over(`topk(1, ${perServer(`max_over_time(benchwatch_db_threads_running{${servers}, ${kind}}[$__range])`)})`), `${server} most`),
+        now(worst('benchwatch_db_threads_running', kind), `${server} most`),
       ],
     }),
     stat({
@@ -91,10 +111,7 @@ export const mysql: Page = {
       limits: limits.connections,
       filled: true,
       text: BigValueTextMode.ValueAndName,
-      queries: [
-        now(live(`topk(1, ${connectionsInUse})`), `${server} now`),
-        now(over(`topk(1, max_over_time((${connectionsInUse})[$__range:$__interval]))`), `${server} most`),
-      ],
+      queries: [now(live(`topk(1, ${connectionsInUse})`), `${server} now`), now(over(`topk(1, ${mostInRange(connectionsInUse)})`), `${server} most`)],
     }),
     stat({
       title: 'Lock waits',
@@ -107,7 +124,7 @@ export const mysql: Page = {
       limits: limits.lockWaits,
       filled: true,
       text: BigValueTextMode.ValueAndName,
-      queries: [now(live(lockWaits('15s')), `${server} now`), now(over(lockWaits('$__range')), `${server} mean of the run`)],
+      queries: [now(live(`topk(1, ${lockWaits})`), `${server} now`), now(over(`topk(1, ${meanInRange(lockWaits)})`), `${server} mean of the run`)],
     }),
     stat({
       title: 'Cache hits',
@@ -118,7 +135,10 @@ export const mysql: Page = {
       noData: none,
       span: 4,
       text: BigValueTextMode.ValueAndName,
-      queries: [now(live(bufferPoolHits('15s')), `${server} now`), now(over(bufferPoolHits('$__range')), `${server} mean of the run`)],
+      queries: [
+        now(live(`bottomk(1, ${bufferPoolHits})`), `${server} now`),
+        now(over(`bottomk(1, ${meanInRange(bufferPoolHits)})`), `${server} mean of the run`),
+      ],
     }),
     row('Load'),
     panels.sessions(24, kind),

@@ -31,7 +31,7 @@ import type { DataqueryBuilder } from '@grafana/grafana-foundation-sdk/prometheu
 import { PanelBuilder as StatBuilder } from '@grafana/grafana-foundation-sdk/stat';
 import { PanelBuilder as TimelineBuilder } from '@grafana/grafana-foundation-sdk/statetimeline';
 import { PanelBuilder as GraphBuilder } from '@grafana/grafana-foundation-sdk/timeseries';
-import { inRange, ofRunClusters, ofRunServers } from './metrics';
+import { inRange, inRangeOfRunClusters, inRangeOfRunServers } from './metrics';
 import { build, datasource, type Query } from './query';
 import { type Limits, neutral, thresholds } from './threshold';
 
@@ -223,7 +223,7 @@ function reasonQuery(queries: Query[]): DataqueryBuilder {
     const found = inRange(metric);
     if (metric.startsWith('up')) return found;
     if (metric.startsWith('benchwatch_run_')) return found; // it has the label of the run
-    return metric.startsWith('benchwatch_') ? ofRunServers(found) : ofRunClusters(found);
+    return metric.startsWith('benchwatch_') ? inRangeOfRunServers(metric) : inRangeOfRunClusters(metric);
   });
   return build(
     { expr: `vector(${NOTHING}) unless on () group(${any.join(' or ')})`, legend: '–', source: queries[0]?.source ?? 'agent', kind: 'range' },

@@ -2,7 +2,7 @@
 
 import { BigValueTextMode } from '@grafana/grafana-foundation-sdk/common';
 import type { Page } from './frame';
-import { live, ofRunClusters, over, perServer, server, serverGauge, serverRate, servers, withoutAgent } from './metrics';
+import { live, meanInRange, ofRunClusters, over, perServer, server, serverGauge, serverRate, servers, withoutAgent, worst } from './metrics';
 import { closedRow, graph, row, set, stat, states, timeline, unit } from './panel';
 import * as host from './panels/host';
 import * as replication from './panels/replication';
@@ -31,7 +31,7 @@ export const replicationPage: Page = {
       text: BigValueTextMode.ValueAndName,
       queries: [
         now(live(`topk(1, ${serverGauge('benchwatch_replication_lag_transactions')})`), `${server} now`),
-        now(over(`topk(1, ${perServer(`max_over_time(benchwatch_replication_lag_transactions{${servers}}[$__range])`)})`), `${server} most`),
+        now(worst('benchwatch_replication_lag_transactions'), `${server} most`),
       ],
     }),
     stat({
@@ -73,7 +73,7 @@ export const replicationPage: Page = {
       text: BigValueTextMode.ValueAndName,
       queries: [
         now(live(`topk(1, ${serverGauge('benchwatch_group_replication_applier_queue')})`), `${server} now`),
-        now(over(`topk(1, ${perServer(`max_over_time(benchwatch_group_replication_applier_queue{${servers}}[$__range])`)})`), `${server} most`),
+        now(worst('benchwatch_group_replication_applier_queue'), `${server} most`),
       ],
     }),
     stat({
@@ -96,7 +96,7 @@ export const replicationPage: Page = {
         ),
         now(
           over(
-            `topk(1, ${perServer(`rate(benchwatch_group_replication_flow_control_throttled_seconds_total{${servers}}[$__range]) / avg_over_time(benchwatch_db_threads_running{${servers}}[$__range])`)})`,
+            `topk(1, ${meanInRange(perServer(`rate(benchwatch_group_replication_flow_control_throttled_seconds_total{${servers}}[15s]) / avg_over_time(benchwatch_db_threads_running{${servers}}[15s])`))})`,
           ),
           `${server} mean`,
         ),

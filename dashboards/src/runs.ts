@@ -157,13 +157,6 @@ export const runsPage: Page = {
       'p95 (or the percentile that the tool prints) of each selected run over the time since its start. Compare only runs with the same tool and percentile. Lower is better. From run:benchwatch_run_latency_seconds:headline and benchwatch_run_elapsed_seconds.',
       ofSelected,
     ),
-    row('Distribution of latencies'),
-    distribution(
-      'Share of operations by latency',
-      'benchwatch_run_summary_latency_distribution_seconds',
-      'The share of the operations of each selected run that took no longer than a latency. A line that rises further to the left is better; a step to the right is a group of slow operations. Only of tools that print a histogram (sysbench --histogram, YCSB, HdrHistogram logs). The points are the bounds of the histogram, between which nothing is known. From benchwatch_run_summary_latency_distribution_seconds.',
-      ofFinished,
-    ),
     row('Scaling'),
     overThreads(
       'Throughput over threads',
@@ -180,6 +173,13 @@ export const runsPage: Page = {
       'p95 (or the percentile that the tool prints) of finished runs by number of client threads. Of repeated runs: the worst, because percentiles have no mean. It rises steeply where the throughput becomes flat. From run:benchwatch_run_summary_latency_seconds:headline and the threads in benchwatch_run_info.',
       ofFinished,
       'max',
+    ),
+    row('Distribution of latencies'),
+    distribution(
+      'Share of operations by latency',
+      'benchwatch_run_summary_latency_distribution_seconds',
+      'The share of the operations of each selected run that took no longer than a latency. A line that rises further to the left is better; a step to the right is a group of slow operations. Only of tools that print a histogram (sysbench --histogram, YCSB, HdrHistogram logs). The points are the bounds of the histogram, between which nothing is known. From benchwatch_run_summary_latency_distribution_seconds.',
+      ofFinished,
     ),
   ],
 };

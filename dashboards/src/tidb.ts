@@ -1,7 +1,7 @@
 // TiDB, TiKV and PD, from the components' metrics (jobs tidb, tikv and pd).
 
 import type { Page } from './frame';
-import { live, ofRunClusters, over } from './metrics';
+import { live, meanInRange, ofRunClusters, over } from './metrics';
 import { closedRow, graph, row, stat, unit } from './panel';
 import * as host from './panels/host';
 import * as run from './panels/run';
@@ -17,7 +17,7 @@ const i = '$__rate_interval';
 const rate = (selector: string, range = i): string => ofRunClusters(`rate(${selector}[${range}])`);
 
 /** A tile: over 20 s now, or over a finished run. */
-const tile = (expr: (range: string) => string) => [now(live(expr('20s')), 'now'), now(over(expr('$__range')), 'mean of the run')];
+const tile = (expr: (range: string) => string) => [now(live(expr('20s')), 'now'), now(over(meanInRange(expr('20s'))), 'mean of the run')];
 
 /** A quantile of a histogram. The first bucket of TiDB's statement histogram is 0.5 ms. */
 const quantile = (q: number, histogram: string, matchers: string, by = ''): string =>

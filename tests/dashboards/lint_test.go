@@ -3,6 +3,7 @@ package dashboards
 import (
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -187,10 +188,17 @@ func checkRate(n *parser.MatrixSelector, parents []parser.Node) error {
 	return nil
 }
 
+// inRate reports whether a selector is the argument of a rate, or within a subquery that is.
 func inRate(parents []parser.Node) bool {
-	if len(parents) < 2 {
-		return false
+	isRate := func(n parser.Node) bool {
+		call, ok := n.(*parser.Call)
+		return ok && slices.Contains([]string{"rate", "irate", "increase"}, call.Func.Name)
 	}
-	call, ok := parents[len(parents)-2].(*parser.Call)
-	return ok && (call.Func.Name == "rate" || call.Func.Name == "irate" || call.Func.Name == "increase")
+	for i, n := range parents[:max(0, len(parents)-1)] {
+		_, isSubquery := parents[i+1].(*parser.SubqueryExpr)
+		if isRate(n) && (isSubquery || i == len(parents)-2) {
+			return true
+		}
+	}
+	return false
 }

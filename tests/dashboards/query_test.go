@@ -320,3 +320,36 @@ func callLeft(n *parser.Call) ([]string, bool) {
 	}
 	return nil, false
 }
+
+// TestReasonsAreOfTheRange guards that a state timeline shows why it is empty only if it has no data in
+// the whole time range: at a single instant before a run it would be one more row beside the servers.
+func TestReasonsAreOfTheRange(t *testing.T) {
+	reasons := 0
+	for _, d := range dashboards(t) {
+		for _, q := range queries(t, &d) {
+			if !strings.Contains(q.expr, "vector(-1) unless on () group(") {
+				continue
+			}
+			reasons++
+			expr, err := Parse(q.expr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			parser.Inspect(expr, func(node parser.Node, parents []parser.Node) error {
+				_, isSelector := node.(*parser.VectorSelector)
+				if isSelector && !slices.ContainsFunc(parents, isAtEnd) {
+					t.Errorf("%s: %s is of an instant", q.place, node)
+				}
+				return nil
+			})
+		}
+	}
+	if reasons == 0 {
+		t.Error("no timeline has a reason")
+	}
+}
+
+func isAtEnd(n parser.Node) bool {
+	s, ok := n.(*parser.SubqueryExpr)
+	return ok && s.StartOrEnd == parser.END
+}

@@ -71,6 +71,9 @@ func newSuccessive(t *testing.T) successive {
 	})
 	each("benchwatch_run_operations_per_second", ofRun+`,op="transaction"`, func(run string) func(int) (float64, bool) { return scraped(during(run, 100)) })
 	each("benchwatch_run_phase", ofRun+`,phase="measure"`, func(run string) func(int) (float64, bool) { return scraped(during(run, 1)) })
+	each("benchwatch_run_result", ofRun+`,result="succeeded"`, func(run string) func(int) (float64, bool) {
+		return scraped(func(second int) (float64, bool) { return 1, second >= 70 || run == firstRun && second >= 40 })
+	})
 	each("run:benchwatch_run_info:line", ofRun+`,line="Run, 8 threads"`, func(run string) func(int) (float64, bool) {
 		return func(second int) (float64, bool) { return 1, second >= 42 || run == firstRun && second >= 11 }
 	})
@@ -81,7 +84,12 @@ func newSuccessive(t *testing.T) successive {
 	text.WriteString("# TYPE benchwatch_db_up unknown\n")
 	family("benchwatch_db_up", `cluster="c",target="n1"`, scraped(func(int) (float64, bool) { return 1, true }))
 	text.WriteString("# TYPE benchwatch_db_threads_running unknown\n")
-	family("benchwatch_db_threads_running", `cluster="c",target="n1"`, scraped(func(int) (float64, bool) { return 5, true }))
+	family("benchwatch_db_threads_running", `cluster="c",target="n1",engine="mysql"`, scraped(func(second int) (float64, bool) {
+		if lasts(firstRun, second) || lasts(secondRun, second) {
+			return 5, true
+		}
+		return 50, true
+	}))
 	text.WriteString("# EOF\n")
 
 	dir := t.TempDir()
@@ -96,10 +104,11 @@ func newSuccessive(t *testing.T) successive {
 	return successive{started(t, dir, "--query.lookback-delta=500ms"), begin}
 }
 
-// line is a series of a query's result and the seconds at which it has a value.
+// line is a series of a query's result, the seconds at which it has a value, and the last value.
 type line struct {
 	labels  map[string]string
 	seconds []int
+	last    any
 }
 
 // lines returns what a query has over time with a run selected.
@@ -121,7 +130,7 @@ func (s successive) lines(t *testing.T, target *Target, run string) []line {
 		one := line{labels: series.Metric}
 		for _, value := range series.Values {
 			if at, ok := value[0].(float64); ok {
-				one.seconds = append(one.seconds, int(int64(at)-s.begin.Unix()))
+				one.seconds, one.last = append(one.seconds, int(int64(at)-s.begin.Unix())), value[1]
 			}
 		}
 		found = append(found, one)
@@ -170,6 +179,11 @@ func TestTimesOfRuns(t *testing.T) {
 		if len(server.seconds) != 89 {
 			t.Errorf("without a selected run the server has %d of 89 seconds", len(server.seconds))
 		}
+	}
+
+	running := panelNamed(t, "mysql", "Running").Targets[1]
+	if at := s.lines(t, &running, firstRun); len(at) != 1 || !slices.Contains(at[0].seconds, 89) || at[0].last != "5" {
+		t.Errorf("after its end, the tile of the first run does not show its most running threads, 5: %v", at)
 	}
 
 	throughput := panelNamed(t, "live-run", "Throughput over time").Targets[0]
