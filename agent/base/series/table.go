@@ -21,7 +21,7 @@ type Table[K comparable] struct {
 	keys    []K
 	columns [][]float64
 	index   map[K]int
-	next    int // the column after the one that was written last: rows are written in the same order
+	next    int // the column after the last one that was set: all rows are set in the same order
 }
 
 const defaultMaxColumns = 1024
@@ -32,7 +32,7 @@ func (t *Table[K]) Row(elapsed float64) bool {
 	if n := len(t.Elapsed); !(n == 0 && IsKnown(elapsed) || n > 0 && elapsed >= t.Elapsed[n-1]) {
 		return false
 	}
-	t.Elapsed = append(t.Elapsed, elapsed)
+	t.Elapsed, t.next = append(t.Elapsed, elapsed), 0
 	for i := range t.columns {
 		t.columns[i] = append(t.columns[i], Unknown())
 	}
@@ -48,9 +48,6 @@ func (t *Table[K]) IsNext(elapsed float64) bool {
 // Column returns the index of a column for SetAt. A new column is unknown in all rows. It returns
 // -1 if there are too many columns.
 func (t *Table[K]) Column(key K) int {
-	if t.next >= len(t.keys) {
-		t.next = 0
-	}
 	i, ok := t.next, t.next < len(t.keys) && t.keys[t.next] == key
 	if !ok {
 		i, ok = t.index[key]
@@ -113,12 +110,15 @@ func (t *Table[K]) SetAt(column int, v float64) {
 }
 
 // Replace overwrites a value in the last row.
-func (t *Table[K]) Replace(key K, v float64) {
-	if column := t.Column(key); column >= 0 {
-		t.columns[column][len(t.Elapsed)-1] = v
-	} else {
+func (t *Table[K]) Replace(key K, v float64) { t.ReplaceAt(t.Column(key), v) }
+
+// ReplaceAt overwrites a value in the last row; column is an index that Column returned.
+func (t *Table[K]) ReplaceAt(column int, v float64) {
+	if column < 0 {
 		t.Dropped++
+		return
 	}
+	t.columns[column][len(t.Elapsed)-1] = v
 }
 
 // Keys returns the keys of the columns in the order in which they were added.

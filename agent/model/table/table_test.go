@@ -2,8 +2,11 @@ package table
 
 import (
 	"bytes"
+	"encoding/csv"
 	"math"
+	"math/rand/v2"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -105,6 +108,37 @@ func TestFit(t *testing.T) {
 		}
 		if spread := strings.Contains(b.String(), "[90"); spread != (c.width == 0 || c.width == 74) {
 			t.Errorf("%d: %s", c.width, b.String())
+		}
+	}
+}
+
+// TestAppendNumber guards that numbers have the same digits as those of package strconv.
+func TestAppendNumber(t *testing.T) {
+	values := []float64{0, math.Copysign(0, -1), 1e-6, 0.1 + 0.2, 1e9, 1e15, 1e21, math.MaxFloat64, math.SmallestNonzeroFloat64, 123456789.123456, 999999999.999999}
+	for range 100_000 {
+		v := rand.Float64() * math.Pow(10, float64(rand.IntN(24)-8))
+		for _, decimals := range []float64{1, 100, 1e5, 1e6, 1e7} {
+			values = append(values, v, math.Nextafter(v, 0), math.Round(v*decimals)/decimals, -math.Round(v*decimals)/decimals)
+		}
+	}
+	for _, v := range values {
+		if got, want := string(AppendNumber(nil, v)), strconv.FormatFloat(v, 'f', -1, 64); got != want {
+			t.Fatalf("%s, want %s", got, want)
+		}
+	}
+}
+
+// TestCSVQuotes guards that fields are quoted as package encoding/csv quotes them.
+func TestCSVQuotes(t *testing.T) {
+	for _, field := range []string{"", "a", " a", "\u2003a", "a b", `a"b`, "a,b", "a\nb", "a\r\nb", `\.`, `"`, "–"} {
+		var want bytes.Buffer
+		w := csv.NewWriter(&want)
+		if err := w.Write([]string{field, field}); err != nil {
+			t.Fatal(err)
+		}
+		w.Flush()
+		if got := string(appendCSV(append(appendCSV(nil, field), ','), field)) + "\n"; got != want.String() {
+			t.Errorf("%q, want %q", got, want.String())
 		}
 	}
 }

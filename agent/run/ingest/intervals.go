@@ -72,8 +72,10 @@ type Intervals struct {
 	Distributions map[string]*histogram.OverTime
 
 	axis       axis
-	operations []string // the counted operations, sorted
-	fresh      bool     // the line that completed the last row is not counted yet
+	operations []string   // the counted operations, sorted
+	totals     []*counter // of the operations
+	counters   []int      // the columns of counterColumns
+	fresh      bool       // the line that completed the last row is not counted yet
 }
 
 // Rate returns the rates of an operation, nil if the tool never reported any.
@@ -144,10 +146,13 @@ func (v *Intervals) add(r *tool.Report, s *state) {
 		v.Set(Column{Measure: x.Measure}, x.Value)
 	}
 	if len(v.operations) != len(s.totals) {
-		v.operations = sortedKeys(s.totals)
+		v.operations, v.totals = sortedKeys(s.totals), nil
+		for _, operation := range v.operations {
+			v.totals = append(v.totals, s.totals[operation])
+		}
 	}
-	for _, operation := range v.operations {
-		v.Set(Column{Kind: OperationsTotal, Operation: operation}, s.totals[operation].value())
+	for i, operation := range v.operations {
+		v.Set(Column{Kind: OperationsTotal, Operation: operation}, v.totals[i].value())
 	}
 	v.fresh = true
 	v.setCounters(s)
@@ -182,13 +187,24 @@ func (v *Intervals) count(s *state) {
 	}
 }
 
+// counterColumns are the counters of errors, reconnects, messages and lines.
+var counterColumns = []Column{
+	{Kind: ErrorsTotal}, {Kind: ReconnectsTotal}, {Kind: MessagesTotal},
+	{Kind: LinesTotal, Operation: "report"}, {Kind: LinesTotal, Operation: "ignored"}, {Kind: LinesTotal, Operation: "malformed"},
+}
+
 func (v *Intervals) setCounters(s *state) {
-	v.Replace(Column{Kind: ErrorsTotal}, s.errors.value())
-	v.Replace(Column{Kind: ReconnectsTotal}, s.reconnects.value())
-	v.Replace(Column{Kind: MessagesTotal}, float64(s.messageCount))
-	v.Replace(Column{Kind: LinesTotal, Operation: "report"}, float64(s.lines.Reported))
-	v.Replace(Column{Kind: LinesTotal, Operation: "ignored"}, float64(s.lines.Ignored))
-	v.Replace(Column{Kind: LinesTotal, Operation: "malformed"}, float64(s.lines.Malformed))
+	if v.counters == nil {
+		for _, c := range counterColumns {
+			v.counters = append(v.counters, v.Column(c))
+		}
+	}
+	for i, n := range [...]float64{
+		s.errors.value(), s.reconnects.value(), float64(s.messageCount),
+		float64(s.lines.Reported), float64(s.lines.Ignored), float64(s.lines.Malformed),
+	} {
+		v.ReplaceAt(v.counters[i], n)
+	}
 }
 
 // axis places the interval reports of one output on one time axis. Each run in the output resets

@@ -2,12 +2,16 @@ package report
 
 import (
 	"bufio"
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
@@ -31,15 +35,18 @@ func IntervalsCSV(ctx context.Context, w io.Writer, hs []*record.History) error 
 	}
 	columns = slices.Insert(columns, 0, ingest.Column{Kind: ingest.Length})
 	out := table.NewCSV(w, names...)
-	values := make([][]float64, len(columns))
+	values, cells := make([][]float64, len(columns)), make([]table.Cell, 0, len(names))
 	for _, h := range hs {
+		id := table.Text(h.Snapshot.Meta.ID)
 		if err := h.EachInterval(ctx, func(v *ingest.Intervals) error {
 			for i, c := range columns {
 				values[i] = v.Values(c)
 			}
 			for row, elapsed := range v.Elapsed {
-				cells := cellsAt(values, row)
-				out.Add(slices.Concat([]table.Cell{table.Text(h.Snapshot.Meta.ID), timeCell(h, elapsed), number(elapsed), cells[0], table.Text(phaseOf(v.Warmup[row]))}, cells[1:])...)
+				cells = append(cells[:0], id, timeCell(h, elapsed), number(elapsed))
+				cells = appendCells(cells, values[:1], row)
+				cells = append(cells, table.Text(phaseOf(v.Warmup[row])))
+				out.Add(appendCells(cells, values[1:], row)...)
 			}
 			return out.Err()
 		}); err != nil {
@@ -90,8 +97,9 @@ func ServersCSV(ctx context.Context, w io.Writer, hs []*record.History) error {
 	}
 	names := slices.Sorted(maps.Keys(found))
 	head := []string{"run", "time", "elapsed_seconds", "target", "engine", "cluster", "role", "up", "restarts", "lag_seconds", "lag_transactions"}
-	out := table.NewCSV(w, append(head, names...)...)
+	out, cells := table.NewCSV(w, append(head, names...)...), []table.Cell{}
 	for _, h := range hs {
+		id := table.Text(h.Snapshot.Meta.ID)
 		if err := h.EachSample(ctx, func(servers []*record.ServerRows) error {
 			for _, s := range servers {
 				var values [][]float64
@@ -104,8 +112,9 @@ func ServersCSV(ctx context.Context, w io.Writer, hs []*record.History) error {
 					if s.Sampled(row) {
 						up = strconv.FormatBool(s.Up(row))
 					}
-					out.Add(append([]table.Cell{table.Text(h.Snapshot.Meta.ID), timeCell(h, elapsed), number(elapsed), table.Text(s.Target), table.Text(s.Engine),
-						table.Text(s.Cluster), table.Text(s.RoleAt.At(row)), table.Text(up)}, cellsAt(values, row)...)...)
+					cells = append(cells[:0], id, timeCell(h, elapsed), number(elapsed), table.Text(s.Target), table.Text(s.Engine),
+						table.Text(s.Cluster), table.Text(s.RoleAt.At(row)), table.Text(up))
+					out.Add(appendCells(cells, values, row)...)
 				}
 			}
 			return out.Err()
@@ -120,18 +129,21 @@ func ServersCSV(ctx context.Context, w io.Writer, hs []*record.History) error {
 var samplerColumns = []string{engine.RestartsTotal.Name, engine.ReplicationLagSeconds.Name, engine.ReplicationLagTransactions.Name}
 
 func timeCell(h *record.History, elapsed float64) table.Cell {
-	return table.Text(h.At(elapsed).UTC().Format(timeFormat))
+	return table.Text(timeOf(h, elapsed))
 }
+
+func timeOf(h *record.History, elapsed float64) string { return h.At(elapsed).UTC().Format(timeFormat) }
 
 func number(v float64) table.Cell { return table.Number(v, table.Digits) }
 
-// cellsAt returns one row of columns, of which nil ones are unknown.
-func cellsAt(columns [][]float64, row int) []table.Cell {
-	cells := make([]table.Cell, len(columns))
-	for i, values := range columns {
+// appendCells appends one row of columns, of which nil ones are unknown.
+func appendCells(cells []table.Cell, columns [][]float64, row int) []table.Cell {
+	for _, values := range columns {
+		cell := table.Cell{}
 		if values != nil {
-			cells[i] = number(values[row])
+			cell = number(values[row])
 		}
+		cells = append(cells, cell)
 	}
 	return cells
 }
@@ -197,16 +209,16 @@ func JSONLines(ctx context.Context, w io.Writer, hs []*record.History) error {
 	e := json.NewEncoder(buf)
 	e.SetEscapeHTML(false)
 	for _, h := range hs {
-		if err := jsonRun(ctx, e, h); err != nil {
+		if err := jsonRun(ctx, buf, e, h); err != nil {
 			return err
 		}
 	}
 	return buf.Flush()
 }
 
-func jsonRun(ctx context.Context, e *json.Encoder, h *record.History) error {
+func jsonRun(ctx context.Context, buf *bufio.Writer, e *json.Encoder, h *record.History) error {
 	line := func(kind string, elapsed float64) ExportLine {
-		return ExportLine{Kind: kind, Run: h.Snapshot.Meta.ID, Time: h.At(elapsed).UTC().Format(timeFormat), Elapsed: elapsed}
+		return ExportLine{Kind: kind, Run: h.Snapshot.Meta.ID, Time: timeOf(h, elapsed), Elapsed: elapsed}
 	}
 	first := line("run", h.Elapsed(h.Snapshot.Meta.StartedAt))
 	row := review.NewRow(&h.Snapshot)
@@ -214,7 +226,7 @@ func jsonRun(ctx context.Context, e *json.Encoder, h *record.History) error {
 	if err := e.Encode(first); err != nil {
 		return err
 	}
-	if err := h.EachInterval(ctx, func(v *ingest.Intervals) error { return jsonIntervals(e, v, line) }); err != nil {
+	if err := h.EachInterval(ctx, func(v *ingest.Intervals) error { return jsonIntervals(buf, v, h) }); err != nil {
 		return err
 	}
 	if err := h.EachSample(ctx, func(servers []*record.ServerRows) error {
@@ -237,36 +249,142 @@ func jsonRun(ctx context.Context, e *json.Encoder, h *record.History) error {
 	return nil
 }
 
-func jsonIntervals(e *json.Encoder, v *ingest.Intervals, line func(kind string, elapsed float64) ExportLine) error {
-	rates, latencies := v.Of(tool.Throughput), v.Of(tool.HeadlineLatency)
+// jsonIntervals writes the ExportLine of each interval. Package encoding/json takes ten times as long, which matters
+// for millions of lines.
+func jsonIntervals(buf *bufio.Writer, v *ingest.Intervals, h *record.History) error {
+	length, threads := field{"interval_seconds", v.Values(ingest.Column{Kind: ingest.Length})}, field{"threads", v.Values(ingest.Column{Measure: tool.Threads})}
+	var numbers, rates []field
+	for _, n := range tool.Numbers() {
+		numbers = append(numbers, field{n.Measure.ID, v.Values(ingest.Column{Measure: n.Measure})})
+	}
+	for _, c := range v.Of(tool.Throughput) {
+		rates = append(rates, field{c.Operation, v.Values(c)})
+	}
+	latencies := map[string][]field{}
+	for _, c := range v.Of(tool.HeadlineLatency) {
+		latencies[c.Operation] = append(latencies[c.Operation], field{c.Stat, v.Values(c)})
+	}
+	sortFields(rates)
+	operations := slices.Sorted(maps.Keys(latencies))
+	for _, stats := range latencies {
+		sortFields(stats)
+	}
+	o := object{}
 	for i, elapsed := range v.Elapsed {
-		o := line("interval", elapsed)
-		o.Phase, o.Length = phaseOf(v.Warmup[i]), series.Of(v.At(ingest.Column{Kind: ingest.Length}, i))
-		o.Threads = series.Of(v.At(ingest.Column{Measure: tool.Threads}, i))
-		for _, n := range tool.Numbers() {
-			o.Numbers.Set(n.Measure, series.Of(v.At(ingest.Column{Measure: n.Measure}, i)))
+		o.text, o.row = o.text[:0], i
+		o.begin("")
+		o.string("kind", "interval")
+		o.string("run", h.Snapshot.Meta.ID)
+		o.string("time", timeOf(h, elapsed))
+		o.number("elapsed_seconds", elapsed)
+		o.fields(length)
+		o.string("phase", phaseOf(v.Warmup[i]))
+		o.fields(threads)
+		o.object("rates", rates)
+		if slices.ContainsFunc(operations, func(operation string) bool { return slices.ContainsFunc(latencies[operation], o.has) }) {
+			o.begin("latency_seconds")
+			for _, operation := range operations {
+				o.object(operation, latencies[operation])
+			}
+			o.end()
 		}
-		o.Rates, o.Latency = map[string]float64{}, map[string]map[string]float64{}
-		for _, c := range rates {
-			if x := v.At(c, i); series.IsKnown(x) {
-				o.Rates[c.Operation] = x
+		for _, n := range numbers {
+			if o.has(n) && !math.IsInf(n.values[i], 0) {
+				o.fields(n)
 			}
 		}
-		for _, c := range latencies {
-			x := v.At(c, i)
-			if !series.IsKnown(x) {
-				continue
-			}
-			if o.Latency[c.Operation] == nil {
-				o.Latency[c.Operation] = map[string]float64{}
-			}
-			o.Latency[c.Operation][c.Stat] = x
+		o.end()
+		if o.err != nil {
+			return o.err
 		}
-		if err := e.Encode(o); err != nil {
+		if _, err := buf.Write(append(o.text, '\n')); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// field is a column under its name in JSON.
+type field struct {
+	name   string
+	values []float64 // nil: all are unknown
+}
+
+func sortFields(fields []field) {
+	slices.SortFunc(fields, func(a, b field) int { return cmp.Compare(a.name, b.name) })
+}
+
+// object is a JSON object of a row of columns while it is written.
+type object struct {
+	text []byte
+	row  int
+	err  error // the first
+}
+
+// begin begins an object within the object; without a name, the outermost one.
+func (o *object) begin(name string) {
+	if name != "" {
+		o.name(name)
+	}
+	o.text = append(o.text, '{')
+}
+
+func (o *object) end() { o.text = append(o.text, '}') }
+
+func (o *object) name(name string) {
+	if o.text[len(o.text)-1] != '{' {
+		o.text = append(o.text, ',')
+	}
+	o.text = append(o.quote(name), ':')
+}
+
+func (o *object) string(name, value string) {
+	o.name(name)
+	o.text = o.quote(value)
+}
+
+func (o *object) quote(s string) []byte {
+	if strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }) {
+		return o.encode(s)
+	}
+	return append(append(append(o.text, '"'), s...), '"')
+}
+
+func (o *object) number(name string, v float64) {
+	o.name(name)
+	if small := math.Abs(v); small != 0 && !(small >= 1e-6 && small < 1e21) { // encoding/json has exponents
+		o.text = o.encode(v)
+		return
+	}
+	o.text = table.AppendNumber(o.text, v)
+}
+
+func (o *object) encode(v any) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	o.err = cmp.Or(o.err, e.Encode(v))
+	return append(o.text, bytes.TrimSpace(b.Bytes())...)
+}
+
+func (o *object) has(f field) bool { return f.values != nil && series.IsKnown(f.values[o.row]) }
+
+// fields writes those with a value.
+func (o *object) fields(fields ...field) {
+	for _, f := range fields {
+		if o.has(f) {
+			o.number(f.name, f.values[o.row])
+		}
+	}
+}
+
+// object writes the fields with a value as an object, unless there are none.
+func (o *object) object(name string, fields []field) {
+	if slices.ContainsFunc(fields, o.has) {
+		o.begin(name)
+		o.fields(fields...)
+		o.end()
+	}
 }
 
 func jsonSamples(e *json.Encoder, s *record.ServerRows, line func(kind string, elapsed float64) ExportLine) error {
