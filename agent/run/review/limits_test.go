@@ -111,6 +111,23 @@ func TestLockOfSomeSeconds(t *testing.T) {
 	}
 }
 
+// TestFlowControlOfEachTick guards that sessions which the server reports as held back, at every second
+// sample, are not estimated once more from the time for which it was paused.
+func TestFlowControlOfEachTick(t *testing.T) {
+	all := make([]second, 24)
+	for i := range all {
+		classes := map[string]float64{"flow_control": 16, "replication": 0}
+		if i%2 == 0 {
+			classes = map[string]float64{"flow_control": 0, "replication": 16}
+		}
+		all[i] = second{1000, sessions(map[string]float64{"galera_flow_control_paused_seconds_total": 0.5 * float64(i)}, classes)}
+	}
+	r := NewRun(observedRun(t, 1, all))
+	if f := finding(r.Limits, analysis.LimitFlowControl); f == nil || math.Abs(f.Share-0.5) > 0.05 {
+		t.Errorf("%+v", f)
+	}
+}
+
 // TestShortWaitsAreNoStandstill guards that all clients may wait at each sample, though the tool works.
 func TestShortWaitsAreNoStandstill(t *testing.T) {
 	all := make([]second, 24)
