@@ -37,7 +37,7 @@ func (p *TrendPage) page() *document.Page {
 		drawn := document.Block{}
 		if len(s.Runs) > 1 {
 			drawn.Drawings = []document.Drawing{DrawTrend(p.Trend, s)}
-			drawn.Drawings[0].Title = p.Measure // the section has that of the series
+			drawn.Drawings[0].Title, drawn.Drawings[0].Unit = p.Head(), "" // the section has the title of the series
 		}
 		d.Add("series-"+strconv.Itoa(i+1), s.Title(), document.Prose(p.LevelText(s)), drawn, document.Table(p.ChangeTable(s)), document.Table(p.RatioTable(s)))
 	}
