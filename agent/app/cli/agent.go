@@ -31,6 +31,7 @@ func runAgent(s Streams, o *observing) error {
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(1) // the machine may be the generator: leave its CPUs to the tool
 	}
+	relaxTimers()
 	log := o.logger(s)
 	ready := waiting(log, "the configuration and the data directory")
 	defer ready()
