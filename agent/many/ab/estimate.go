@@ -166,12 +166,12 @@ func (e *Estimate) logs(n int) []float64 {
 }
 
 // wanted returns how many more pairs would decide by this limit if the next ones are as those so far;
-// false if the noise is unknown, or none of a million would.
+// false if these are too few to tell, or none of a million would.
 func (e *Estimate) wanted(limit float64) (int, bool) {
-	b := e.bounds()
-	if b.N < 2 {
+	if !e.Low.Known {
 		return 0, false
 	}
+	b := e.bounds()
 	difference := math.Abs(b.Mean)
 	least := max(difference, math.Log1p(limit)-difference)
 	for n := b.N + 1; n < 1_000_000; n += max(1, n/50) {

@@ -229,7 +229,11 @@ func (r *Result) sentence(c *Comparison, floor series.Optional[float64], blocks 
 		return text + fmt.Sprintf(", not above the noise floor of %.1f %%", 100*floor.Value)
 	}
 	if n, ok := c.wanted(r.Limit); ok {
-		more := float64(n) / float64(len(c.pairs)) * spent(blocks).Seconds()
+		times := 1 + float64(n)/float64(len(c.pairs))
+		if floor.Known { // it shrinks with the root of the time
+			times = max(times, math.Pow(math.Log1p(floor.Value)/max(math.Abs(math.Log(c.Ratio.Value)), math.Log1p(r.Limit)), 2))
+		}
+		more := (times - 1) * spent(blocks).Seconds()
 		r.MoreSeconds = series.Some(max(r.MoreSeconds.Value, more))
 		text += fmt.Sprintf("; about %.0f more minutes would decide %s", math.Ceil(more/60), share(r.Limit))
 	}
