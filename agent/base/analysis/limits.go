@@ -429,7 +429,7 @@ func (s *shares) heldBackToo() string {
 }
 
 func (s *shares) flowControl() LimitFinding {
-	out := LimitFinding{Share: s.heldBack, Test: "raise the applier threads of the server that is behind, or run without it"}
+	out := LimitFinding{Share: s.heldBack, Test: "make the server that is behind faster, start it if it is down, or run without it"}
 	out.Evidence = "clients waited for flow control for " + s.ofClients(s.heldBack)
 	if s.paused != nil && s.paused.FlowControl.Mean >= s.heldBack {
 		out.Evidence = fmt.Sprintf("writes were held back for %s of the time", Percent(s.heldBack))
