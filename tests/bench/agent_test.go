@@ -81,10 +81,46 @@ func shows(text, series, value string) bool {
 	return false
 }
 
+// BenchmarkStart measures what the program itself costs: the CPU time of --version, and the time from the start of
+// the agent to its first sample of a server.
+func BenchmarkStart(b *testing.B) {
+	config := targets(b, 1)
+	builds(func(program, binary string) {
+		measure(b, program, func(b *testing.B) values {
+			const times = 20
+			cpu := 0.0
+			for range times {
+				seconds, _ := cpuOf(b, binary, "--version")
+				cpu += seconds
+			}
+			var waits []float64
+			for range 5 {
+				began := time.Now()
+				d, _ := startAgent(b, binary, config)
+				for !strings.Contains(d.get("/metrics"), "benchwatch_db_up{") {
+					if time.Since(began) > 20*time.Second {
+						b.Fatal("no sample of the server")
+					}
+					time.Sleep(2 * time.Millisecond)
+				}
+				waits = append(waits, 1000*time.Since(began).Seconds())
+				d.stop()
+			}
+			return values{"version-cpu-ms": 1000 * cpu / times, "first-sample-ms": median(waits)}
+		})
+	})
+}
+
 // BenchmarkScrape compares the CPU time of a scrape with the time for as many constant gauges of
-// plain client_golang.
+// plain client_golang, for few targets and for about 10,000 series.
 func BenchmarkScrape(b *testing.B) {
-	config, series := targets(b, 3), 0
+	for _, n := range []int{3, 115} {
+		b.Run(fmt.Sprintf("targets=%d", n), func(b *testing.B) { scrapeTargets(b, n) })
+	}
+}
+
+func scrapeTargets(b *testing.B, n int) {
+	config, series := targets(b, n), 0
 	builds(func(program, binary string) {
 		measure(b, program, func(b *testing.B) values {
 			d, _ := startAgent(b, binary, config)
@@ -107,7 +143,7 @@ func BenchmarkScrape(b *testing.B) {
 // scrapeCost returns the CPU milliseconds of a scrape and its series. It first measures the
 // daemon's other work and subtracts it.
 func scrapeCost(d *daemon) (milliseconds float64, series int) {
-	const quiet, scrapes = 3 * time.Second, 1000
+	const quiet, scrapes = 3 * time.Second, 300
 	before := d.usage()
 	time.Sleep(quiet)
 	begin := d.usage()
@@ -259,7 +295,8 @@ func sampling(d *daemon) values {
 	}
 	after := d.usage()
 	resident, private := d.memory()
-	return values{"cpu-%": 100 * (after - before) / window.Seconds(), "MiB": resident, "private-MiB": private, "worst-tick-ms": 1000 * worst}
+	cpu := 100 * (after - before) / window.Seconds()
+	return values{"cpu-%": cpu, "cpu-%/target": cpu / float64(len(last)), "MiB": resident, "private-MiB": private, "worst-tick-ms": 1000 * worst}
 }
 
 // BenchmarkRounds runs sysbench with and without everything of benchwatch (agent at 1 Hz on
