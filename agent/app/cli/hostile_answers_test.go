@@ -70,7 +70,11 @@ func TestHugeAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var asked atomic.Int64
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { asked.Add(1); answer(w, r) }))
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				asked.Add(1)
+				_, _ = io.Copy(io.Discard, r.Body) // only then is the end of the connection noticed
+				answer(w, r)
+			}))
 			t.Cleanup(server.Close)
 			t.Cleanup(server.CloseClientConnections)
 			raw := endlessPort(t)
