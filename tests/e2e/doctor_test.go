@@ -111,6 +111,46 @@ func TestDoctorOfAPrometheus(t *testing.T) {
 	expect("no Prometheus", closed, "failed prometheus: ")
 }
 
+// The doctor compares the webhooks of a real Alertmanager with the agents that Prometheus scrapes.
+func TestDoctorOfAnAlertmanager(t *testing.T) {
+	a, b := startAgent(t, ""), startAgent(t, "")
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		must(t, os.WriteFile(path, []byte(text), 0o644))
+		return path
+	}
+	hooks := func(agents ...string) string {
+		text := "route: {receiver: benchwatch}\nreceivers:\n  - name: benchwatch\n    webhook_configs:\n"
+		for _, address := range agents {
+			text += fmt.Sprintf("      - {url: 'http://%s/api/v1/alerts'}\n", address)
+		}
+		return file("alertmanager.yml", text)
+	}
+	m, p := agents.FreeAddress(t), agents.FreeAddress(t)
+	agents.Start(t, "prometheus-alertmanager", "--config.file="+hooks(a.Address), "--storage.path="+filepath.Join(dir, "am"), "--web.listen-address="+m, "--cluster.listen-address=", "--log.level=warn")
+	config := file("prometheus.yml", fmt.Sprintf("global: {scrape_interval: 1s, scrape_timeout: 900ms}\nalerting: {alertmanagers: [{static_configs: [{targets: ['%s']}]}]}\n"+
+		"scrape_configs:\n  - {job_name: benchwatch, static_configs: [{targets: ['%s', '%s']}]}\n", m, a.Address, b.Address))
+	agents.Start(t, "prometheus", "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+p, "--log.level=warn")
+	must(t, os.WriteFile(a.Config, fmt.Appendf(nil, "data_dir: %s\nprometheus: {url: 'http://%s'}\nwebhook_token_file: %s\n", a.DataDir, p, file("token", "geheim")), 0o644))
+	expect := func(want string) {
+		t.Helper()
+		agents.Wait(t, 40*time.Second, want, func() error {
+			out, _ := exec.Command(env.binary, "doctor", "--config.file="+a.Config).CombinedOutput() // it fails: there are no rules
+			if !strings.Contains(string(out), want) {
+				return fmt.Errorf("doctor: %s", out)
+			}
+			return nil
+		})
+	}
+	expect("Alertmanager has 1 webhook of 2 agents: the runs of the others get no markers of alerts")
+	hooks(a.Address, b.Address)
+	answer, err := http.Post("http://"+m+"/-/reload", "", nil)
+	must(t, err)
+	answer.Body.Close()
+	expect("Alertmanager has 2 webhooks for 2 agents")
+}
+
 // copyRules copies all rules of the repository into a folder.
 func copyRules(t *testing.T, folder string) {
 	t.Helper()

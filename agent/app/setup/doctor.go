@@ -256,6 +256,7 @@ func (d *doctor) prometheus(ctx context.Context) {
 	}
 	d.scraped(ctx)
 	d.rules(ctx)
+	d.webhooks(ctx, len(found))
 }
 
 // scraped checks whether Prometheus can scrape all of its targets.
