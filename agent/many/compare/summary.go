@@ -336,7 +336,7 @@ func (c *Comparison) limited(groups []Group) string {
 			}
 		}
 		for _, l := range cameOrVanished(&all[0], &all[i]) {
-			if !named[l] {
+			if !named[l] && max(all[0].share[l], all[i].share[l]) >= analysis.LeastShare { // another load may have the rest
 				text += "; " + string(l) + " " + shareOf(&all[0], l) + " → " + shareOf(&all[i], l) + in
 			}
 		}

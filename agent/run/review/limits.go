@@ -59,7 +59,11 @@ func limits(h *record.History, r *Row, others []rundir.Meta) *analysis.Verdict {
 	for _, s := range h.Servers {
 		server := h.Snapshot.Meta.Servers.Server(s.Target)
 		if server != nil && !server.Proxy && represents(s) {
-			e.Servers = append(e.Servers, serverEvidence(h, s, e.Threads, stops))
+			one := serverEvidence(h, s, e.Threads, stops)
+			if r.onlyReads() {
+				withoutWrites(&one)
+			}
+			e.Servers = append(e.Servers, one)
 		}
 	}
 	v := analysis.FindLimits(&e)
@@ -230,6 +234,32 @@ func serverEvidence(h *record.History, s *record.Server, threads float64, stops 
 		}
 	}
 	return out
+}
+
+// withoutWrites leaves out what holds back only writes: sessions in it belong to another load.
+func withoutWrites(s *analysis.ServerEvidence) {
+	s.FlowControl = analysis.Level{Mean: series.Unknown(), High: series.Unknown()}
+	for _, m := range []*measure.Measure{engine.CommitSessions, engine.ReplicationSessions, engine.FlowControlSessions} {
+		class := engine.SessionClass(m)
+		delete(s.Sessions, class)
+		delete(s.HeldBack, class)
+		delete(s.Stopped, class)
+		s.States = slices.DeleteFunc(s.States, func(state analysis.StateEvidence) bool { return state.Class == class })
+	}
+}
+
+// onlyReads reports whether the tool counted reads and no writes.
+func (r *Row) onlyReads() bool {
+	reads, writes := false, true
+	for _, c := range r.counts {
+		switch c.Operation {
+		case tool.Read:
+			reads = c.N > 0
+		case tool.Write:
+			writes = c.N > 0
+		}
+	}
+	return reads && !writes
 }
 
 // appliers returns how many threads of a server apply write sets, unknown if it does not replicate so.

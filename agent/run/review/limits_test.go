@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/base/analysis"
+	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/record"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 	"github.com/benchwatch/benchwatch/internal/recorded"
@@ -191,5 +193,30 @@ func TestBurstIsNoOtherLoad(t *testing.T) {
 		if line, share := foreignStatements(h, &r); (line != "") != c.want || c.want && share < 0.8 {
 			t.Errorf("first second %v: %q, %v", c.first, line, share)
 		}
+	}
+}
+
+// A run that only reads is not limited by what holds back the writes of another load.
+func TestRunThatOnlyReads(t *testing.T) {
+	for name, c := range map[string]struct {
+		counts []tool.Count
+		want   bool
+	}{
+		"reads":            {[]tool.Count{{Operation: tool.Read, N: 5}, {Operation: tool.Write, N: 0}}, true},
+		"writes":           {[]tool.Count{{Operation: tool.Read, N: 5}, {Operation: tool.Write, N: 1}}, false},
+		"writes not known": {[]tool.Count{{Operation: tool.Read, N: 5}}, false},
+		"nothing":          {[]tool.Count{{Operation: tool.Read, N: 0}, {Operation: tool.Write, N: 0}}, false},
+	} {
+		if r := (Row{counts: c.counts}); r.onlyReads() != c.want {
+			t.Errorf("%s: %v", name, r.onlyReads())
+		}
+	}
+	s := analysis.ServerEvidence{
+		FlowControl: analysis.Level{Mean: 0.2, High: 0.5}, Sessions: map[string]float64{"commit": 1, "replication": 2, "flow_control": 3, "row_lock": 4},
+		States: []analysis.StateEvidence{{Class: "commit", Name: "a"}, {Class: "row_lock", Name: "b"}},
+	}
+	withoutWrites(&s)
+	if want := (map[string]float64{"row_lock": 4}); series.IsKnown(s.FlowControl.Mean) || !maps.Equal(s.Sessions, want) || len(s.States) != 1 {
+		t.Errorf("%+v", s)
 	}
 }
