@@ -143,7 +143,7 @@ func TestDoctorOfAnAlertmanager(t *testing.T) {
 			return nil
 		})
 	}
-	expect("Alertmanager has 1 webhook of 2 agents: the runs of the others get no markers of alerts")
+	expect("Alertmanager has 1 webhook for 2 agents: the runs of the others get no markers of alerts")
 	hooks(a.Address, b.Address)
 	answer, err := http.Post("http://"+m+"/-/reload", "", nil)
 	must(t, err)

@@ -39,29 +39,33 @@ func (d *doctor) webhooks(ctx context.Context, agents int) {
 			d.add("prometheus", Skipped, "webhook", secret.Error(err), "")
 			continue
 		}
-		const hint = "add one for each agent to the receiver: docs/scale.md"
-		switch n := countWebhooks(status.Config.Original); {
-		case n < agents:
-			d.add("prometheus", Warning, "webhook", fmt.Sprintf("Alertmanager has %s of %s: the runs of the others get no markers of alerts", table.Plural(n, "webhook"), table.Plural(agents, "agent")), hint)
+		named, hidden, err := countWebhooks(status.Config.Original)
+		has := fmt.Sprintf("Alertmanager has %s for %s", table.Plural(named+hidden, "webhook"), table.Plural(agents, "agent"))
+		switch {
+		case err != nil:
+			d.add("prometheus", Skipped, "webhook", "read the configuration of Alertmanager: "+err.Error(), "")
+		case named+hidden < agents:
+			d.add("prometheus", Warning, "webhook", has+": the runs of the others get no markers of alerts", "add one for each agent to the receiver: docs/scale.md")
+		case hidden > 0:
+			d.add("prometheus", Skipped, "webhook", has+", but hides the addresses", "compare them by hand: docs/scale.md")
 		default:
-			d.add("prometheus", OK, "webhook", fmt.Sprintf("Alertmanager has %s for %s", table.Plural(n, "webhook"), table.Plural(agents, "agent")), "")
+			d.add("prometheus", OK, "webhook", has, "")
 		}
 	}
 }
 
-// countWebhooks returns how many webhooks of a configuration can be an agent's. Since 0.26, Alertmanager
-// hides their addresses.
-func countWebhooks(configuration string) int {
+// countWebhooks returns how many webhooks of a configuration are an agent's by their address, and how
+// many may be: since 0.26, Alertmanager hides the addresses.
+func countWebhooks(configuration string) (named, hidden int, err error) {
 	var c struct {
 		Receivers []struct {
 			WebhookConfigs []struct{ URL string } `yaml:"webhook_configs"`
 		}
 	}
-	if yaml.Unmarshal([]byte(configuration), &c) != nil {
-		return 0
+	if err := yaml.Unmarshal([]byte(configuration), &c); err != nil {
+		return 0, 0, err
 	}
 	found := map[string]bool{}
-	hidden := 0
 	for _, r := range c.Receivers {
 		for _, w := range r.WebhookConfigs {
 			if w.URL == "<secret>" {
@@ -71,5 +75,5 @@ func countWebhooks(configuration string) int {
 			}
 		}
 	}
-	return len(found) + hidden
+	return len(found), hidden, nil
 }

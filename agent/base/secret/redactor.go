@@ -51,7 +51,7 @@ func forms(v string) []string {
 }
 
 // longSecret is the length in bytes from which a known secret is blanked within other words, too:
-// such a word is none by chance.
+// no word contains that many bytes by chance.
 const longSecret = 16
 
 // Text blanks in s everything that the function Text blanks, and known secrets that are long or a

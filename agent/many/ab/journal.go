@@ -51,7 +51,7 @@ func openJournal(dataDir, id string, restore []change) (*journal, error) {
 	j.Folder, j.Restore = rundir.Directory(folder).Inode(), restore
 	err = rundir.Replace(j.path, 0o600, func(w io.Writer) error { return json.NewEncoder(w).Encode(j) })
 	if err == nil {
-		err = j.read() // what nobody could trust later is no promise
+		err = j.read() // the next start must be able to trust it
 	}
 	if err != nil {
 		j.lock.Close()
@@ -114,7 +114,7 @@ func (j *journal) restore(ctx context.Context, connect Connect) error {
 func RestoreLeft(ctx context.Context, dataDir string, connect Connect, notice func(format string, args ...any)) error {
 	folder := journals(dataDir)
 	if !rundir.Own(folder) {
-		return nil // there is none, or another user made it
+		return nil // it does not exist, or another user made it
 	}
 	entries, err := os.ReadDir(folder)
 	if err != nil {

@@ -209,7 +209,8 @@ const (
 
 // Fit returns the table reduced to a terminal's width in characters, 0 for any width, and the heads of
 // the columns that it lacks, with "spread" if it lacks that. It drops spare columns, then prints
-// numbers without the spread in their text, then shortens texts and heads of numbers, and then drops columns whose texts can't be cut, each from the right.
+// numbers without the spread in their text, then shortens texts and heads of numbers, and then drops
+// columns whose texts can't be cut, each from the right.
 func (t *Table) Fit(width int) (fitted *Table, dropped []string) {
 	fitted = &Table{Columns: slices.Clone(t.Columns)}
 	for _, row := range t.Rows {

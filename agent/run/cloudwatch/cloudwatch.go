@@ -41,7 +41,7 @@ type Source struct {
 	Instances map[string]string
 }
 
-// ErrNoSeries is matched by the error for an instance of which Prometheus has no series.
+// ErrNoSeries is matched by the error for an instance without series in Prometheus.
 var ErrNoSeries = errors.New("no series of CloudWatch in Prometheus")
 
 const period = time.Minute

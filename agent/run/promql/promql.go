@@ -25,7 +25,7 @@ import (
 type Server struct {
 	// URL is its http:// or https:// address. Errors never contain it, since it may hold a password.
 	URL string
-	// Timeout limits the time for an answer, 0 stands for 10 seconds.
+	// Timeout limits the time for an answer; 0: 10 seconds.
 	Timeout time.Duration
 }
 

@@ -136,7 +136,7 @@ func timeOf(h *record.History, elapsed float64) string { return h.At(elapsed).UT
 
 func number(v float64) table.Cell { return table.Number(v, table.Digits) }
 
-// appendCells appends one row of columns, of which nil ones are unknown.
+// appendCells appends one row of columns; nil ones are unknown.
 func appendCells(cells []table.Cell, columns [][]float64, row int) []table.Cell {
 	for _, values := range columns {
 		cell := table.Cell{}
