@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/benchwatch/benchwatch/agent/base/terminal"
 	"github.com/benchwatch/benchwatch/agent/many/generator"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
@@ -28,7 +29,7 @@ func newGroupAttach() *cobra.Command {
 }
 
 func (r *runCommand) attach(s Streams, name string) (err error) {
-	r.streams, r.log = s, r.logger(s)
+	r.streams, r.terminal, r.log = s, terminal.Of(s.Err), r.logger(s)
 	if r.config, err = r.load(); err != nil {
 		return err
 	}
@@ -43,6 +44,7 @@ func (r *runCommand) attach(s Streams, name string) (err error) {
 	if err != nil {
 		return err
 	}
+	r.require.texts = meta.Required // those of `run --on`
 	if meta.Ended() {
 		s.notice("group %s has ended", name)
 		return r.groupEnd(&observation{}, nil)

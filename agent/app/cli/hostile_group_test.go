@@ -244,6 +244,22 @@ func endGenerators(t *testing.T, folder string) {
 	}
 }
 
+// TestAttachRequires: `group attach` applies the requirements of the run that it follows.
+func TestAttachRequires(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	ssh := filepath.Join(folder, "ssh")
+	writeScript(t, ssh, honest)
+	run := []string{"run", "--on=gen1", "--ssh=" + ssh, "--group=g", "--linger=0s", "--require=tps>5", "--", "sh", "-c", "echo begun"}
+	for _, args := range [][]string{run, {"group", "attach", "g"}} {
+		c := startChild(t, folder, args...)
+		text := c.end()
+		if status := c.ProcessState.ExitCode(); status != exitUnclear || !strings.Contains(text, "--require: tps>5 is not known") {
+			t.Errorf("%s: exit status %d\n%s", args[0], status, text)
+		}
+	}
+}
+
 // TestAttachUsesOwnConnection: `group attach` reaches the generators as the user's own
 // `run --on` did, and nothing in run.json, in a copy of the directory or in a file that
 // others may write changes that. It obeys SIGTERM beside a command that never answers.

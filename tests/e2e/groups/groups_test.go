@@ -176,10 +176,11 @@ func TestKilledGenerator(t *testing.T) {
 	}
 }
 
-// The machine that started a group is killed; another process comes back to it.
+// The machine that started a group is killed; another process comes back to it, and its exit status
+// is that of the requirements of the run.
 func TestAttach(t *testing.T) {
 	l := newLab(t)
-	c := benchwatch(t.Context(), append(l.flags("again"), append([]string{"--"}, load(8)...)...)...)
+	c := benchwatch(t.Context(), append(l.flags("again", "--require=tps>1000000"), append([]string{"--"}, load(8)...)...)...)
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -187,8 +188,9 @@ func TestAttach(t *testing.T) {
 	kill(t, c.Process.Pid)
 	_ = c.Wait()
 	attached := benchwatch(t.Context(), "group", "attach", "--config.file="+l.config, "--web.listen-address=127.0.0.1:0", "again")
-	if err := attached.Run(); err != nil {
-		t.Fatalf("%v\n%s", err, attached.err.String())
+	_ = attached.Run()
+	if status, text := attached.ProcessState.ExitCode(), attached.err.String(); status != 3 || !strings.Contains(text, "tps>1000000 is not met") {
+		t.Fatalf("exit status %d\n%s", status, text)
 	}
 	for i := 1; i <= generators; i++ {
 		l.sameBytes(t, "again", i)
@@ -379,8 +381,9 @@ func TestGroupWithoutSSH(t *testing.T) {
 	}
 	l.waitReports(t, l.dir(rundir.GeneratorID("job", 1)), 0)
 	attached := benchwatch(t.Context(), "group", "attach", "--data-dir="+l.data, "--web.listen-address=127.0.0.1:0", "job")
-	if err := attached.Run(); err != nil {
-		t.Fatalf("%v\n%s", err, attached.err.String())
+	_ = attached.Run()
+	if status, text := attached.ProcessState.ExitCode(), attached.err.String(); status != 3 || !strings.Contains(text, "tps>1000000 is not met") {
+		t.Fatalf("exit status %d\n%s", status, text)
 	}
 	for _, c := range runs {
 		if err := c.Wait(); err != nil {
