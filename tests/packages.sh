@@ -41,11 +41,19 @@ static() {
 		! readelf -d "$work/static/benchwatch" | grep NEEDED || return 1
 	done
 }
+# modules: of the binary, and what replaces one unless that is a folder of this repository.
+modules() {
+	go version -m "$work/static/benchwatch.amd64" | awk '
+		function flush() { if (path != "" && path !~ /^\.\//) print "pkg:golang/" path "@" version }
+		$1 == "dep" {flush(); path = $2; version = $3}
+		$1 == "=>" {path = $2; version = $3}
+		END {flush()}'
+}
 parts() { # every module of the binary and of the page is listed
 	local file
 	for file in "$packages"/*linux-amd64.cdx.json; do
 		diff <(jq -r '.components[].purl | select(startswith("pkg:golang/") and (startswith("pkg:golang/stdlib") | not))' "$file" | sort) \
-			<(go version -m "$work/static/benchwatch.amd64" | awk '$1 == "dep" {print "pkg:golang/" $2 "@" $3}' | sort) || return 1
+			<(modules | sort) || return 1
 		jq -e '.components | any(.purl | startswith("pkg:npm/uplot@"))' "$file" || return 1
 	done
 }
