@@ -48,7 +48,7 @@ needs() {
 	demo) printf '%s\n' "$SERVERS" "$MONITORING" ;;
 	test) printf '%s\n' "$SERVERS" "$MONITORING" 'shellcheck shellcheck' 'chromium chromium' 'haproxy haproxy' 'sshd openssh-server' 'pg_ctlcluster postgresql' 'git git' 'g++ g++' ;; # the race detector needs a C compiler
 	fleet) printf '%s\n' 'prometheus prometheus' 'victoria-metrics victoria-metrics' ;;
-	bench) printf '%s\n' "$SERVERS" 'promtool prometheus' 'prometheus-mysqld-exporter prometheus-mysqld-exporter' 'mtail mtail' ;;
+	bench) printf '%s\n' "$SERVERS" "$MONITORING" 'mtail mtail' ;;
 	compose) printf '%s\n' "$SERVERS" "$MONITORING" "$ENGINE" ;;
 	*) die "demo, test, fleet, bench or compose expected, not: $1" ;;
 	esac

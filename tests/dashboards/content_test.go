@@ -257,3 +257,18 @@ func numbers(t *testing.T, r rules.Rule) []float64 {
 	})
 	return all
 }
+
+// A dashboard that is watched during a run must not become a load of its own.
+func TestLiveRunAsksLittle(t *testing.T) {
+	for _, d := range dashboards(t) {
+		if d.Name != "live-run" {
+			continue
+		}
+		targets, annotations, variables := d.Queries()
+		if n := len(targets) + len(annotations) + len(variables); n > 30 {
+			t.Errorf("%d queries at each load, 30 are allowed", n)
+		}
+		return
+	}
+	t.Error("there is no such dashboard")
+}

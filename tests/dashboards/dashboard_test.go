@@ -155,3 +155,22 @@ func (d *Dashboard) Graphs() []Panel {
 	}
 	return found
 }
+
+// Queries returns what Grafana queries when it opens the dashboard: the panels of open rows, the
+// annotations that are on, and the variables.
+func (d *Dashboard) Queries() (targets []Target, annotations []Annotation, variables []Variable) {
+	for _, panel := range d.Panels { // those of closed rows are within these
+		targets = append(targets, panel.Targets...)
+	}
+	for _, a := range d.Annotations.List {
+		if a.Enable && a.Expr != "" {
+			annotations = append(annotations, a)
+		}
+	}
+	for _, v := range d.Templating.List {
+		if v.Type == "query" {
+			variables = append(variables, v)
+		}
+	}
+	return targets, annotations, variables
+}

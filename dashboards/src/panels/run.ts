@@ -272,6 +272,7 @@ export function drain(span: number): AnyPanel {
   const result = `max by (run, target) (benchwatch_run_drain_seconds{${runs}})`;
   const soFar = `(time() - max by (run) (benchwatch_run_end_timestamp_seconds{${runs}}) and on (run) benchwatch_run_active{${runs}} == 0)`;
   const waiting = `${perServer(`benchwatch_replication_lag_transactions{${servers}} > 0`)}`;
+  const pending = `0 * max by (run, target) (benchwatch_run_target_info{${runs}} and on (cluster, target) (${waiting})) + on (run) group_left () ${soFar}`;
   return stat({
     title: 'Drain after the end',
     description:
@@ -283,13 +284,7 @@ export function drain(span: number): AnyPanel {
     height: 9,
     valueSize: 30,
     limits: limits.drainSeconds,
-    queries: [
-      now(ofSeveral(result), '{{target}}{{of}}'),
-      now(
-        `(0 * max by (run, target) (benchwatch_run_target_info{${runs}} and on (cluster, target) (${waiting})) + on (run) group_left () ${soFar}) unless on (run, target) ${result}`,
-        '{{target}} so far',
-      ),
-    ],
+    queries: [now(`${ofSeveral(result)} or ${named(`${pending} unless on (run, target) ${result}`, 'yet', ' so far')}`, '{{target}}{{of}}{{yet}}')],
     text: BigValueTextMode.ValueAndName,
   });
 }
