@@ -13,10 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	versioncollector "github.com/prometheus/client_golang/prometheus/collectors/version"
-
 	"github.com/benchwatch/benchwatch/agent/app/config"
 	"github.com/benchwatch/benchwatch/agent/base/clock"
 	"github.com/benchwatch/benchwatch/agent/many/archive"
@@ -79,7 +75,6 @@ type Observer struct {
 	peers    *peer.Set         // nil: only some runs are observed
 	served   *peer.Server
 	gatherer *metrics.Gatherer
-	registry *prometheus.Registry // of the agent's process
 
 	mu       sync.Mutex
 	config   *config.Config
@@ -139,17 +134,16 @@ func New(opts Options) (*Observer, error) {
 		Output: func() bool { return opts.Authenticated != nil && opts.Authenticated() },
 	}
 	o.gatherer = o.newGatherer(now)
-	o.registry = prometheus.NewRegistry()
-	o.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), versioncollector.NewCollector("benchwatch"))
 	return o, nil
 }
 
-// newGatherer returns the series of runs and servers. now is the clock of a replay, nil otherwise.
+// newGatherer returns the series of runs, servers and the agent itself. now is the clock of a replay, nil otherwise.
 func (o *Observer) newGatherer(now func() time.Time) *metrics.Gatherer {
 	sources := metrics.Sources{
 		Runs: o.watcher.Snapshots, WaitingRuns: o.watcher.Waiting, Samples: o.sampler.Latest, MissedTicks: o.sampler.MissedTicks, SamplerLate: o.sampler.Late,
 		Deliveries: o.markers.Stats, Points: o.markers.Points, Now: now,
-		Space: func() (rundir.Space, error) { return rundir.SpaceOf(o.dataDir) },
+		Process: metrics.NewProcess(),
+		Space:   func() (rundir.Space, error) { return rundir.SpaceOf(o.dataDir) },
 	}
 	if o.uploader != nil {
 		sources.Uploads, sources.Peers = o.uploader.Stats, o.peers.Stats

@@ -5,7 +5,6 @@
 package metrics
 
 import (
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -40,6 +39,8 @@ type Sources struct {
 	// Peers are those whose runs are mirrored.
 	Peers  func() []peer.Stats
 	Points func() []marker.Marker
+	// Process is the agent's own.
+	Process *Process
 	// Now is the clock of the runs; nil: time.Now.
 	Now func() time.Time
 }
@@ -77,6 +78,9 @@ func (g *Gatherer) collect() {
 	g.uploads()
 	g.peers()
 	g.markers()
+	if g.sources.Process != nil {
+		g.sources.Process.emit(g.emit)
+	}
 }
 
 var runInfo = stateFamily("run_info", "Facts about a run as labels, the user's own labels among them; value 1. Kept as long as the run's summary.",
@@ -137,14 +141,16 @@ func (g *Gatherer) role(s *engine.Sample) string {
 // sample emits the series of one server. For a server that did not answer, only up=0
 // and the restarts.
 func (g *Gatherer) sample(s *engine.Sample) {
-	labels := []string{s.Target.Name, s.Target.Engine, s.Target.Cluster, g.role(s)}
+	g.values = append(g.values[:0], s.Target.Name, s.Target.Engine, s.Target.Cluster, g.role(s))
+	labels := g.values
 	for v := range s.All {
-		g.emit(engineFamilies.of(v.Metric), v.V, append(slices.Clip(labels), v.Labels...)...)
+		g.values = append(labels, v.Labels...)
+		g.emit(engineFamilies.of(v.Metric), v.V, g.values...)
 	}
 	if !s.Up() {
 		return
 	}
 	g.emit(dbDuration, s.Answered.Sub(s.Asked).Seconds(), labels...)
 	g.emit(dbSampledAt, seconds(s.Answered), labels...)
-	g.emit(dbInfo, 1, append(slices.Clip(labels), label(s.Status.Version), s.Status.Flavour)...)
+	g.emit(dbInfo, 1, append(labels, label(s.Status.Version), s.Status.Flavour)...)
 }

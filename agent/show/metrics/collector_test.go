@@ -4,7 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
+	"math"
+	"net/http"
 	"os"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +18,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/procfs"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
@@ -28,17 +35,51 @@ func expose(t *testing.T, sources Sources) string {
 	t.Helper()
 	g := NewGatherer(sources)
 	g.now = func() time.Time { return start.Add(30 * time.Second) }
-	families, err := g.Gather()
+	text := scrape(t, g, Text)
+	if d := cmp.Diff(encoded(t, text, Text), text); d != "" {
+		t.Errorf("Prometheus' encoder and the text differ: %s", d)
+	}
+	if d := cmp.Diff(encoded(t, text, OpenMetrics), scrape(t, g, OpenMetrics)); d != "" {
+		t.Errorf("Prometheus' encoder and the OpenMetrics differ: %s", d)
+	}
+	return text
+}
+
+func scrape(t *testing.T, g *Gatherer, format Format) string {
+	t.Helper()
+	text, err := g.Append(nil, format)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return string(text)
+}
+
+// encoded reads a text and writes what it says with Prometheus' encoder.
+func encoded(t *testing.T, text string, format Format) string {
+	t.Helper()
+	all := map[Format]expfmt.Format{Text: expfmt.FmtText, OpenMetrics: expfmt.FmtOpenMetrics_1_0_0}
 	var b bytes.Buffer
-	for _, f := range families {
-		if _, err := expfmt.MetricFamilyToText(&b, f); err != nil {
+	encoder := expfmt.NewEncoder(&b, all[format])
+	families := parsed(t, text)
+	for _, name := range slices.Sorted(maps.Keys(families)) {
+		if err := encoder.Encode(families[name]); err != nil {
 			t.Fatal(err)
 		}
 	}
+	if err := encoder.(expfmt.Closer).Close(); err != nil {
+		t.Fatal(err)
+	}
 	return b.String()
+}
+
+func parsed(t *testing.T, text string) map[string]*dto.MetricFamily {
+	t.Helper()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return families
 }
 
 func golden(t *testing.T, name, got string) {
@@ -147,15 +188,9 @@ func TestRoleOfADownServer(t *testing.T) {
 	target := &engine.Target{Name: "n1", Engine: "mysql"}
 	sample := engine.Sample{Target: target, Status: &engine.Status{Role: "replica"}}
 	g := NewGatherer(Sources{Samples: func() engine.Frame { return engine.Frame{Samples: []engine.Sample{sample}} }})
-	if _, err := g.Gather(); err != nil {
-		t.Fatal(err)
-	}
+	scrape(t, g, Text)
 	sample = engine.Sample{Target: target, Err: errors.New("gone")}
-	families, err := g.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range families {
+	for _, f := range parsed(t, scrape(t, g, Text)) {
 		for _, l := range f.Metric[0].Label {
 			if l.GetName() == "role" && l.GetValue() != "replica" {
 				t.Errorf("%s has role %q", f.GetName(), l.GetValue())
@@ -235,24 +270,18 @@ func BenchmarkScrape(b *testing.B) {
 		}
 		snaps = append(snaps, s)
 	}
-	g := NewGatherer(runs(snaps...))
+	sources := runs(snaps...)
+	sources.Process = NewProcess()
+	g := NewGatherer(sources)
+	var text []byte
 	b.ReportAllocs()
 	for b.Loop() {
-		families, err := g.Gather()
-		if err != nil {
+		var err error
+		if text, err = g.Append(text[:0], Text); err != nil {
 			b.Fatal(err)
-		}
-		for _, f := range families {
-			if _, err := expfmt.MetricFamilyToText(discard{}, f); err != nil {
-				b.Fatal(err)
-			}
 		}
 	}
 }
-
-type discard struct{}
-
-func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
 // Labels in an old or edited run.json that can't be labels of run_info are left
 // out; the run's other facts are still exposed.
@@ -276,52 +305,31 @@ func TestSeriesThatCannotBeMadeIsAnError(t *testing.T) {
 			return frame
 		}})
 		for range 2 { // also if the first scrape has made the other series
-			families, err := g.Gather()
+			text, err := g.Append(nil, Text)
 			if err == nil {
 				t.Errorf("a series of the target %q was dropped without an error", targets[0].Name)
 			}
-			if len(families) == 0 {
+			if !strings.Contains(string(text), `target="good"`) {
 				t.Error("the other series were dropped too")
 			}
 		}
 	}
 }
 
-// TestScrapesAtOnce guards that a scrape does not change what an earlier one is still
-// writing, and that a series that is gone is absent and its memory is given back.
-func TestScrapesAtOnce(t *testing.T) {
+// TestSeriesThatIsGone guards that a series that is gone is absent, and that its memory is given back.
+func TestSeriesThatIsGone(t *testing.T) {
 	snaps := []ingest.Snapshot{sampleRun()}
 	g := NewGatherer(Sources{Runs: func() []ingest.Snapshot { return snaps }})
-	text := func(families []*dto.MetricFamily) string {
-		var b bytes.Buffer
-		for _, f := range families {
-			if _, err := expfmt.MetricFamilyToText(&b, f); err != nil {
-				t.Fatal(err)
-			}
-		}
-		return b.String()
+	if text := scrape(t, g, Text); !strings.Contains(text, sampleRun().Meta.ID) {
+		t.Errorf("the first scrape has:\n%s", text)
 	}
-	first, err := g.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	was := text(first)
 	snaps = []ingest.Snapshot{sampleRun()}
 	snaps[0].Meta.ID, snaps[0].Errors = "other", 77
-	second, err := g.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if now := text(first); now != was {
-		t.Errorf("a later scrape changed the first one:\n%s", cmp.Diff(was, now))
-	}
-	if now := text(second); strings.Contains(now, sampleRun().Meta.ID) || !strings.Contains(now, "} 77\n") {
-		t.Errorf("the second scrape has:\n%s", now)
+	if text := scrape(t, g, Text); strings.Contains(text, sampleRun().Meta.ID) || !strings.Contains(text, "} 77\n") {
+		t.Errorf("the second scrape has:\n%s", text)
 	}
 	for range forgottenAfter + 1 {
-		if _, err := g.Gather(); err != nil {
-			t.Fatal(err)
-		}
+		scrape(t, g, Text)
 	}
 	for name, family := range g.families {
 		if len(family.series) != len(family.order) {
@@ -344,5 +352,62 @@ func TestTimesOfARunAreOnPrometheusClock(t *testing.T) {
 	s.Meta.StartedAt, s.LastReport = s.Meta.StartedAt.Add(-time.Hour), s.LastReport.Add(-time.Hour)
 	if now := expose(t, runs(s)); now != was {
 		t.Errorf("with a clock that was set forward: %s\nwant: %s", now, was)
+	}
+}
+
+// TestProcess compares what is exposed of this process with what procfs says.
+func TestProcess(t *testing.T) {
+	self, err := procfs.Self()
+	if err != nil {
+		t.Skip("no procfs here")
+	}
+	g := NewGatherer(Sources{Process: NewProcess()})
+	families := parsed(t, scrape(t, g, Text))
+	stat, err := self.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := self.FileDescriptorsLen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	limits, err := self.Limits()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for family, want := range map[*Family]float64{
+		processCPU: stat.CPUTime(), processSize: float64(stat.VirtualMemory()), processMemory: float64(stat.ResidentMemory()),
+		processFiles: float64(files), processMaximum: float64(limits.OpenFiles), goGoroutines: float64(runtime.NumGoroutine()),
+		processStart: float64(time.Now().Unix()), buildInfo: 1, goInfo: 1,
+	} {
+		got := math.NaN()
+		if f := families[family.Name]; f != nil {
+			got = f.Metric[0].GetGauge().GetValue() + f.Metric[0].GetCounter().GetValue()
+		}
+		// The second reading is later.
+		if tolerance := max(0.2*want, 5); !(math.Abs(got-want) <= tolerance) {
+			t.Errorf("%s is %v, procfs has %v", family.Name, got, want)
+		}
+	}
+	for _, f := range runtimeFamilies {
+		if families[f.Name] == nil {
+			t.Errorf("Go's runtime does not know %s", f.Name)
+		}
+	}
+}
+
+func TestNegotiate(t *testing.T) {
+	const prometheus = "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5,application/openmetrics-text;version=0.0.1;q=0.4," +
+		"text/plain;version=1.0.0;escaping=allow-utf-8;q=0.3,text/plain;version=0.0.4;q=0.2,*/*;q=0.1"
+	for accept, want := range map[string]string{
+		"":         "text/plain; version=0.0.4",
+		"*/*":      "text/plain; version=0.0.4",
+		prometheus: "application/openmetrics-text; version=1.0.0",
+		"application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;q=0.6,text/plain;q=0.2": "text/plain; version=0.0.4",
+	} {
+		format, contentType := Negotiate(http.Header{"Accept": {accept}})
+		if !strings.HasPrefix(contentType, want) || (format == OpenMetrics) != strings.Contains(want, "openmetrics") {
+			t.Errorf("%q: format %d as %q, want %s", accept, format, contentType, want)
+		}
 	}
 }

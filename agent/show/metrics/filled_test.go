@@ -114,12 +114,8 @@ func scrapeLive(t *testing.T, sources Sources, now time.Time) map[string]float64
 	t.Helper()
 	g := NewGatherer(sources)
 	g.now = func() time.Time { return now }
-	families, err := g.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
 	found := map[string]float64{}
-	for _, f := range families {
+	for _, f := range parsed(t, scrape(t, g, Text)) {
 		for _, m := range f.Metric {
 			var labels []string
 			for _, l := range m.Label {

@@ -3,13 +3,13 @@ package metrics
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
-
-	dto "github.com/prometheus/client_model/go"
 
 	"github.com/benchwatch/benchwatch/agent/base/histogram"
 )
@@ -18,10 +18,10 @@ import (
 // no longer exposed are dropped.
 const forgottenAfter = 60
 
-// Gatherer makes the families of a scrape from what is true now: which series there are
-// depends on the runs and servers. It builds a family and the labels of a series once,
-// and a scrape only adds the values. A prometheus.Registry would check, hash and sort
-// all series at each scrape, which costs several times as much.
+// Gatherer writes the text of a scrape from what is true now: which series there are
+// depends on the runs and servers. It makes the heads of the families and the names and
+// labels of the series once, and a scrape only adds the values. A prometheus.Registry
+// would check, hash and sort all series at each scrape, which costs several times as much.
 type Gatherer struct {
 	sources Sources
 	now     func() time.Time
@@ -32,26 +32,28 @@ type Gatherer struct {
 	order    []*exposedFamily          // by name
 	scrape   uint64                    // number of the current scrape
 	key      []byte                    // scratch
+	values   []string                  // scratch
 	problems []error                   // series of the current scrape that could not be made
 }
 
 // exposedFamily is one family with the series that recent scrapes had.
 type exposedFamily struct {
-	name, help string
-	kind       dto.MetricType
-	series     map[string]*exposedSeries // by key
-	order      []*exposedSeries          // by the values of their labels
+	name      string
+	heads     [2]string // HELP and TYPE in the formats
+	histogram bool
+	series    map[string]*exposedSeries // by key
+	order     []*exposedSeries          // by the values of their labels
 }
 
-// exposedSeries is one series. Its labels and its histogram do not change: an earlier
-// scrape may still be writing them.
+// exposedSeries is one series.
 type exposedSeries struct {
-	key       string
-	labels    []*dto.LabelPair // by name
-	scrape    uint64           // the last scrape that had it
-	value     float64
-	histogram *dto.Histogram
-	from      *histogram.Histogram // what histogram was made of
+	key    string
+	values []string // of the labels, by the labels' names
+	labels string   // as text in braces, empty without labels
+	scrape uint64   // the last scrape that had it
+	value  float64  // of a histogram: the sum
+	from   *histogram.Histogram
+	counts []uint64 // up to the bounds of the ladder, and of all values
 }
 
 // NewGatherer returns a gatherer of sources.
@@ -63,22 +65,22 @@ func NewGatherer(sources Sources) *Gatherer {
 	return &Gatherer{sources: sources, now: now, roles: map[string]string{}, families: map[string]*exposedFamily{}}
 }
 
-// Gather returns the series that are true now: the families by name, their series by the
-// values of their labels. The error names the series that could not be made, because a
-// label is not valid or the series exists twice; the families have all others.
-func (g *Gatherer) Gather() ([]*dto.MetricFamily, error) {
+// Append appends the series that are true now to a text: the families by name, their
+// series by the values of their labels. The error names the series that could not be
+// made, because a label is not valid or the series exists twice; the text has all others.
+func (g *Gatherer) Append(text []byte, format Format) ([]byte, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.scrape++
 	g.problems = nil
 	g.collect()
-	all := make([]*dto.MetricFamily, 0, len(g.order))
 	for _, f := range g.order {
-		if family := f.at(g.scrape); family != nil {
-			all = append(all, family)
-		}
+		text = f.append(text, format, g.scrape)
 	}
-	return all, errors.Join(g.problems...)
+	if format == OpenMetrics {
+		text = append(text, "# EOF\n"...)
+	}
+	return text, errors.Join(g.problems...)
 }
 
 // emit adds one series to the current scrape.
@@ -91,15 +93,18 @@ func (g *Gatherer) emit(f *Family, v float64, labels ...string) {
 // emitHistogram adds one histogram to the current scrape.
 func (g *Gatherer) emitHistogram(f *Family, h *histogram.Histogram, sum float64, labels ...string) {
 	s := g.series(f, labels)
-	if s == nil || s.from == h {
+	if s == nil {
 		return
 	}
-	count := h.Count()
-	s.from, s.histogram = h, &dto.Histogram{SampleCount: &count, SampleSum: &sum}
-	for _, bound := range histogram.Ladder {
-		n := h.CountUpTo(bound)
-		s.histogram.Bucket = append(s.histogram.Bucket, &dto.Bucket{CumulativeCount: &n, UpperBound: &bound})
+	s.value = sum
+	if s.from == h {
+		return
 	}
+	s.from, s.counts = h, s.counts[:0]
+	for _, bound := range histogram.Ladder {
+		s.counts = append(s.counts, h.CountUpTo(bound))
+	}
+	s.counts = append(s.counts, h.Count())
 }
 
 // series returns a series for the current scrape, or nil if it can't be made.
@@ -117,15 +122,16 @@ func (g *Gatherer) series(f *Family, values []string) *exposedSeries {
 	}
 	s := family.series[string(g.key)]
 	if s == nil {
-		labels, err := pairs(f, values)
-		if err != nil {
+		var err error
+		if s, err = newSeries(f, slices.Clone(values)); err != nil {
 			g.problems = append(g.problems, err)
 			return nil
 		}
-		s = family.add(string(g.key), labels)
+		s.key = string(g.key)
+		family.add(s)
 	}
 	if s.scrape == g.scrape {
-		g.problems = append(g.problems, fmt.Errorf("%s exists twice with the labels %q", f.Name, values))
+		g.problems = append(g.problems, fmt.Errorf("%s exists twice with the labels %q", f.Name, slices.Clone(values)))
 		return nil
 	}
 	s.scrape = g.scrape
@@ -133,100 +139,94 @@ func (g *Gatherer) series(f *Family, values []string) *exposedSeries {
 }
 
 func (g *Gatherer) family(f *Family) *exposedFamily {
-	family := &exposedFamily{name: f.Name, help: f.Help, kind: kinds[f.Type], series: map[string]*exposedSeries{}}
+	family := &exposedFamily{
+		name: f.Name, heads: [2]string{Text: f.head(Text), OpenMetrics: f.head(OpenMetrics)},
+		histogram: f.Type == "histogram", series: map[string]*exposedSeries{},
+	}
 	g.families[f.Name] = family
 	i, _ := slices.BinarySearchFunc(g.order, f.Name, func(o *exposedFamily, name string) int { return strings.Compare(o.name, name) })
 	g.order = slices.Insert(g.order, i, family)
 	return family
 }
 
-var kinds = map[string]dto.MetricType{
-	"gauge": dto.MetricType_GAUGE, "counter": dto.MetricType_COUNTER, "untyped": dto.MetricType_UNTYPED,
-	"histogram": dto.MetricType_HISTOGRAM,
-}
-
-// pairs returns the labels of a series, by name.
-func pairs(f *Family, values []string) ([]*dto.LabelPair, error) {
+// newSeries returns a series with its labels by name.
+func newSeries(f *Family, values []string) (*exposedSeries, error) {
 	if len(values) != len(f.Labels) {
 		return nil, fmt.Errorf("%s has %d labels, and there are %d values", f.Name, len(f.Labels), len(values))
 	}
-	values = slices.Clone(values) // the caller's
-	all := make([]*dto.LabelPair, len(values))
+	order := make([]int, len(values))
 	for i, value := range values {
 		if !utf8.ValidString(value) {
 			return nil, fmt.Errorf("%s: label %s is not UTF-8: %q", f.Name, f.Labels[i], value)
 		}
-		all[i] = &dto.LabelPair{Name: &f.Labels[i], Value: &values[i]}
+		order[i] = i
 	}
-	slices.SortFunc(all, func(a, b *dto.LabelPair) int { return strings.Compare(a.GetName(), b.GetName()) })
-	return all, nil
+	slices.SortFunc(order, func(a, b int) int { return strings.Compare(f.Labels[a], f.Labels[b]) })
+	s := &exposedSeries{values: make([]string, len(values))}
+	names := make([]string, len(values))
+	for i, from := range order {
+		names[i], s.values[i] = f.Labels[from], values[from]
+	}
+	if len(names) > 0 {
+		s.labels = string(appendLabels(nil, names, s.values))
+	}
+	return s, nil
 }
 
-func (f *exposedFamily) add(key string, labels []*dto.LabelPair) *exposedSeries {
-	s := &exposedSeries{key: key, labels: labels}
-	i, _ := slices.BinarySearchFunc(f.order, s, byLabels)
+func (f *exposedFamily) add(s *exposedSeries) {
+	i, _ := slices.BinarySearchFunc(f.order, s, func(a, b *exposedSeries) int { return slices.Compare(a.values, b.values) })
 	f.order = slices.Insert(f.order, i, s)
-	f.series[key] = s
-	return s
+	f.series[s.key] = s
 }
 
-func byLabels(a, b *exposedSeries) int {
-	return slices.CompareFunc(a.labels, b.labels, func(a, b *dto.LabelPair) int { return strings.Compare(a.GetValue(), b.GetValue()) })
-}
-
-// at returns the family as a scrape has it, nil if it has no series then. It drops the
-// series that were not exposed for long.
-func (f *exposedFamily) at(scrape uint64) *dto.MetricFamily {
-	n := 0
-	f.order = slices.DeleteFunc(f.order, func(s *exposedSeries) bool {
-		if s.scrape == scrape {
-			n++
-		}
-		old := scrape-s.scrape > forgottenAfter
-		if old {
-			delete(f.series, s.key)
-		}
-		return old
-	})
-	if n == 0 {
-		return nil
-	}
-	// One allocation for the series of a family, not several for each of them. They are
-	// new in each scrape, since another one may still be writing its own.
-	values, metrics, list := make([]float64, 0, n), make([]dto.Metric, n), make([]*dto.Metric, 0, n)
-	var gauges []dto.Gauge
-	var counters []dto.Counter
-	var untyped []dto.Untyped
-	switch f.kind {
-	case dto.MetricType_COUNTER:
-		counters = make([]dto.Counter, n)
-	case dto.MetricType_UNTYPED:
-		untyped = make([]dto.Untyped, n)
-	case dto.MetricType_GAUGE:
-		gauges = make([]dto.Gauge, n)
-	}
+// append appends the family as a scrape has it. It drops the series that were not exposed
+// for long.
+func (f *exposedFamily) append(text []byte, format Format, scrape uint64) []byte {
+	before, old := len(text), 0
+	text = append(text, f.heads[format]...)
+	head := len(text)
 	for _, s := range f.order {
-		if s.scrape != scrape {
-			continue
+		switch {
+		case s.scrape == scrape && f.histogram:
+			text = s.appendHistogram(text, f.name, format)
+		case s.scrape == scrape:
+			text = append(append(append(text, f.name...), s.labels...), ' ')
+			text = append(format.appendValue(text, s.value), '\n')
+		case scrape-s.scrape > forgottenAfter:
+			old++
 		}
-		i := len(list)
-		values = append(values, s.value)
-		metric := &metrics[i]
-		metric.Label = s.labels
-		switch f.kind {
-		case dto.MetricType_COUNTER:
-			metric.Counter = &counters[i]
-			metric.Counter.Value = &values[i]
-		case dto.MetricType_UNTYPED:
-			metric.Untyped = &untyped[i]
-			metric.Untyped.Value = &values[i]
-		case dto.MetricType_HISTOGRAM:
-			metric.Histogram = s.histogram
-		default:
-			metric.Gauge = &gauges[i]
-			metric.Gauge.Value = &values[i]
-		}
-		list = append(list, metric)
 	}
-	return &dto.MetricFamily{Name: &f.name, Help: &f.help, Type: &f.kind, Metric: list}
+	if old > 0 {
+		f.order = slices.DeleteFunc(f.order, func(s *exposedSeries) bool {
+			old := scrape-s.scrape > forgottenAfter
+			if old {
+				delete(f.series, s.key)
+			}
+			return old
+		})
+	}
+	if len(text) == head {
+		return text[:before]
+	}
+	return text
+}
+
+func (s *exposedSeries) appendHistogram(text []byte, name string, format Format) []byte {
+	labels := "{"
+	if s.labels != "" {
+		labels = strings.TrimSuffix(s.labels, "}") + ","
+	}
+	for i, n := range s.counts {
+		bound := math.Inf(1)
+		if i < len(histogram.Ladder) {
+			bound = histogram.Ladder[i]
+		}
+		text = append(append(append(append(text, name...), bucketSuffix...), labels...), `le="`...)
+		text = append(format.appendValue(text, bound), `"} `...)
+		text = append(strconv.AppendUint(text, n, 10), '\n')
+	}
+	text = append(append(append(append(text, name...), sumSuffix...), s.labels...), ' ')
+	text = append(format.appendValue(text, s.value), '\n')
+	text = append(append(append(append(text, name...), countSuffix...), s.labels...), ' ')
+	return append(strconv.AppendUint(text, s.counts[len(s.counts)-1], 10), '\n')
 }

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/common/expfmt"
-
 	"github.com/benchwatch/benchwatch/agent/base/histogram"
 	"github.com/benchwatch/benchwatch/agent/model/tool/sysbench"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
@@ -38,27 +36,16 @@ func TestHistogramOfARun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	families, err := NewGatherer(Sources{Runs: func() []ingest.Snapshot { return []ingest.Snapshot{h.Snapshot} }}).Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var exposed bytes.Buffer
-	for _, f := range families {
-		if f.GetName() == summaryHistogram.Name {
-			if _, err := expfmt.MetricFamilyToText(&exposed, f); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
+	exposed := expose(t, Sources{Runs: func() []ingest.Snapshot { return []ingest.Snapshot{h.Snapshot} }})
 	for _, want := range []string{
 		`_bucket{op="transaction",run="20261121T010000Z-x",le="100"} 192067`, `_count{op="transaction",run="20261121T010000Z-x"} 192067`,
 		`_bucket{op="transaction",run="20261121T010000Z-x",le="1e-05"} 0`,
 	} {
-		if !strings.Contains(exposed.String(), want) {
-			t.Errorf("no %s in\n%s", want, exposed.String())
+		if !strings.Contains(exposed, want) {
+			t.Errorf("no %s in\n%s", want, exposed)
 		}
 	}
-	if n := strings.Count(exposed.String(), "_bucket{"); n != len(histogram.Ladder)+1 {
+	if n := strings.Count(exposed, "_bucket{"); n != len(histogram.Ladder)+1 {
 		t.Errorf("%d buckets", n)
 	}
 	b := NewBackfill()
@@ -73,7 +60,7 @@ func TestHistogramOfARun(t *testing.T) {
 	if n := strings.Count(exported.String(), "# TYPE "+summaryHistogram.Name+" histogram"); n != 1 {
 		t.Errorf("%d families of the histogram are exported", n)
 	}
-	for line := range strings.SplitSeq(exposed.String(), "\n") {
+	for line := range strings.SplitSeq(exposed, "\n") {
 		m := regexp.MustCompile(`^\S*_bucket.*le="([^"]+)"} (\d+)$`).FindStringSubmatch(line)
 		if m == nil {
 			continue
