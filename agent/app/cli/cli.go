@@ -2,8 +2,8 @@
 //
 // Results go to standard output, everything else to standard error. An error is
 // one line, lower case, that begins with "benchwatch: "; a second line
-// "hint: …" names what the user can do about it. exitStatuses lists the exit
-// statuses.
+// "hint: …" names what the user can do about it. A narrow terminal gets them
+// broken at blanks. exitStatuses lists the exit statuses.
 package cli
 
 import (
@@ -13,11 +13,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/benchwatch/benchwatch/agent/base/secret"
+	"github.com/benchwatch/benchwatch/agent/base/terminal"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 )
 
@@ -34,7 +36,15 @@ func (s Streams) notice(format string, args ...any) {
 	s.line("benchwatch: " + secret.Sprintf(format, args...))
 }
 
-func (s Streams) line(text string) { fmt.Fprintln(s.Err, table.Plain(text)) }
+// line writes a line to standard error, broken if the terminal is narrower.
+func (s Streams) line(text string) {
+	text = table.Plain(text)
+	if t := terminal.Of(s.Err); t.Is && utf8.RuneCountInString(text) > t.Width {
+		indent := len(text) - len(strings.TrimLeft(text, " "))
+		text = text[:indent] + t.Wrap(text, indent, indent+2)
+	}
+	fmt.Fprintln(s.Err, text)
+}
 
 // Exit statuses. Those of `run` for its own failures are the ones of env and
 // timeout.

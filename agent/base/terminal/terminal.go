@@ -27,8 +27,11 @@ type Terminal struct {
 // usualWidth is assumed for a terminal of unknown width.
 const usualWidth = 80
 
-// Of returns the Terminal of w.
+// Of returns the Terminal of w, also through Above.
 func Of(w io.Writer) Terminal {
+	if a, ok := w.(above); ok {
+		return Of(a.out)
+	}
 	f, ok := w.(*os.File)
 	if !ok {
 		return Terminal{}
