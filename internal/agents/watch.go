@@ -46,7 +46,7 @@ type waited struct {
 	sum time.Duration
 }
 
-// MaxScrape is how long a scrape may take.
+// MaxScrape is how long a scrape takes at most, apart from a few on a busy machine.
 const MaxScrape = 100 * time.Millisecond
 
 // The kinds of faults that a Watch records.

@@ -111,14 +111,18 @@ func (l *lab) othersKeepPace() {
 	total.most("oldest sample, ms", int(l.watch.Stats().OldestSample.Milliseconds()))
 }
 
-// scrapesAreFast: a scrape takes less than 100 ms.
+// scrapesAreFast: of a hundred scrapes at most one takes more than 100 ms, and none takes a second.
 func (l *lab) scrapesAreFast() {
 	l.t.Helper()
-	l.fault(agents.SlowScrape)
 	l.fault(agents.FailedScrape)
 	s := l.watch.Stats()
+	if slow := l.watch.Faults(agents.SlowScrape); 100*len(slow) > s.Timed || s.Slowest > time.Second {
+		l.t.Errorf("%d of %d scrapes took more than %v, the slowest %v\n%s",
+			len(slow), s.Timed, agents.MaxScrape, s.Slowest.Round(time.Millisecond), strings.Join(slow[:min(len(slow), 10)], "\n"))
+	}
 	total.add("scrapes", s.Scrapes)
 	total.add("scrapes timed", s.Timed)
+	total.add("scrapes above 100 ms", len(l.watch.Faults(agents.SlowScrape)))
 	total.most("slowest scrape, ms", int(s.Slowest.Milliseconds()))
 }
 
