@@ -2,23 +2,24 @@ package archive
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
+	"path"
 	"strings"
 	"syscall"
 
-	"github.com/benchwatch/benchwatch/agent/run/rundir"
+	"github.com/benchwatch/benchwatch/agent/base/follow"
 )
 
 // errNoFolder is returned if the folder of an archive does not exist. It is not created, since a
 // file system may not be mounted.
 var errNoFolder = errors.New("the folder does not exist")
 
-// folder is an archive in a directory, such as one that machines share.
+// folder is an archive in a directory, such as one that machines share. Users who can write to it
+// must not lead others out of it: every path is opened below an os.Root.
 type folder string
 
 func openFolder(path string) bucket {
@@ -26,47 +27,62 @@ func openFolder(path string) bucket {
 	return bucket{f.put, f.get, f.list}
 }
 
-func (f folder) path(name string) string { return filepath.Join(string(f), filepath.FromSlash(name)) }
-
-func (f folder) exists(ctx context.Context) error {
-	info, err := os.Stat(string(f))
+func (f folder) open(ctx context.Context) (*os.Root, error) {
+	root, err := os.OpenRoot(string(f))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return errNoFolder
-	case err == nil && !info.IsDir():
-		return fmt.Errorf("%s is not a folder", string(f))
+		return nil, errNoFolder
+	case errors.Is(err, syscall.ENOTDIR):
+		return nil, fmt.Errorf("%s is not a folder", string(f))
+	case err == nil && ctx.Err() != nil:
+		root.Close()
+		return nil, ctx.Err()
+	}
+	return root, err
+}
+
+func (f folder) put(ctx context.Context, name string, data []byte) error {
+	root, err := f.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	dir, base := path.Split(name)
+	if err := root.MkdirAll(path.Clean(dir), 0o755); err != nil {
+		return err
+	}
+	written := fmt.Sprintf("%s.%s.%s", dir, base, rand.Text())
+	file, err := root.OpenFile(written, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(data)
+	if err == nil {
+		err = file.Chmod(0o644) // regardless of the umask
 	}
 	if err == nil {
-		err = ctx.Err()
+		err = file.Sync()
+	}
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = root.Rename(written, name)
+	}
+	if err != nil {
+		_ = root.Remove(written)
 	}
 	return err
 }
 
-func (f folder) put(ctx context.Context, name string, data []byte) error {
-	if err := f.exists(ctx); err != nil {
-		return err
-	}
-	path := f.path(name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	if err := f.checkPath(name); err != nil {
-		return err
-	}
-	return rundir.Replace(path, 0o644, func(w io.Writer) error {
-		_, err := w.Write(data)
-		return err
-	})
-}
-
 func (f folder) get(ctx context.Context, name string, limit int64) ([]byte, error) {
-	if err := f.exists(ctx); err != nil {
+	root, err := f.open(ctx)
+	if err != nil {
 		return nil, err
 	}
-	if err := f.checkPath(name); err != nil {
-		return nil, err
+	defer root.Close()
+	r, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err == nil {
+		defer r.Close()
+		err = checkFile(r)
 	}
-	r, err := rundir.Open(f.path(name))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, errNoObject
@@ -75,29 +91,24 @@ func (f folder) get(ctx context.Context, name string, limit int64) ([]byte, erro
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", errNotObject, cause(err))
 	}
-	defer r.Close()
 	return readAtMost(r, limit)
 }
 
-// checkPath returns an error if a folder on the path to an object is a link: users who can write to
-// the archive must not lead others out of it.
-func (f folder) checkPath(name string) error {
-	for i, c := range name {
-		if c != '/' {
-			continue
-		}
-		if info, err := os.Lstat(f.path(name[:i])); err == nil && !info.IsDir() {
-			return fmt.Errorf("%w: %s is no folder", errNotObject, f.path(name[:i]))
-		}
+func checkFile(f *os.File) error {
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		return errors.New("not a regular file")
 	}
-	return nil
+	return errors.Join(err, follow.CheckHole(f))
 }
 
 func (f folder) list(ctx context.Context, below string, each func(object) error) error {
-	if err := f.exists(ctx); err != nil {
+	root, err := f.open(ctx)
+	if err != nil {
 		return err
 	}
-	return filepath.WalkDir(f.path(below), func(path string, d fs.DirEntry, err error) error {
+	defer root.Close()
+	return fs.WalkDir(root.FS(), path.Clean(below), func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // removed meanwhile
 			return nil
@@ -112,10 +123,6 @@ func (f folder) list(ctx context.Context, below string, each func(object) error)
 		if err != nil {
 			return nil
 		}
-		name, err := filepath.Rel(string(f), path)
-		if err != nil {
-			return err
-		}
-		return each(object{filepath.ToSlash(name), info.ModTime()})
+		return each(object{name, info.ModTime()})
 	})
 }
