@@ -82,6 +82,7 @@ type Deliverer struct {
 	grafana  *Grafana
 	stats    Stats
 	queues   map[string]*queue // by path
+	loaded   map[uint32]int64  // bytes of the queues, by owner
 	nextList time.Time
 	sending  *delivery
 	backoff  backoff
@@ -91,7 +92,7 @@ type Deliverer struct {
 func New(opts Options) *Deliverer {
 	return &Deliverer{
 		opts: opts, log: opts.Log, poll: pollEvery, write: appendEntry,
-		kick: make(chan struct{}, 1), queues: map[string]*queue{},
+		kick: make(chan struct{}, 1), queues: map[string]*queue{}, loaded: map[uint32]int64{},
 	}
 }
 
@@ -174,6 +175,7 @@ func (d *Deliverer) scan() {
 		d.grafana.Close()
 		d.grafana, d.backoff, d.nextList = g, backoff{}, time.Time{}
 		clear(d.queues)
+		clear(d.loaded)
 	}
 	shown := map[string]bool{}
 	watch := func(dir rundir.Directory, isShown bool) {
@@ -221,7 +223,7 @@ func (d *Deliverer) scan() {
 		case q.info == nil:
 			delete(d.queues, path) // the run was removed
 		default:
-			q.unload()
+			d.unload(q)
 		}
 	}
 }
@@ -236,17 +238,30 @@ func isCopy(dir rundir.Directory) bool {
 // before.
 func (d *Deliverer) refresh(q *queue, load bool) {
 	damaged := q.damaged
-	if err := q.refresh(load); err != nil {
+	others := d.loaded[q.owner] - q.offset
+	q.limit = min(maxQueue, max(q.offset, maxOwned-others))
+	err := q.refresh(load)
+	d.loaded[q.owner] = others + q.offset
+	if err != nil {
 		d.complain(q, err)
 		return
 	}
-	if q.info != nil && q.info.Size() > maxQueue {
+	switch {
+	case q.info != nil && q.info.Size() > maxQueue:
 		d.complain(q, fmt.Errorf("%s is longer than %d MiB: the rest is skipped", q.path, maxQueue>>20))
+	case q.cut:
+		d.complain(q, fmt.Errorf("%s waits: the markers of its owner's other runs fill %d MiB", q.path, maxOwned>>20))
 	}
 	if n := q.damaged - damaged; n > 0 {
 		d.log.Warn("markers that can't be read are skipped", "file", q.path, "lines", n)
 	}
 	d.flush(q)
+}
+
+// unload forgets the markers of a queue.
+func (d *Deliverer) unload(q *queue) {
+	d.loaded[q.owner] -= q.offset
+	q.unload()
 }
 
 // complain logs an error of a queue file once.

@@ -338,3 +338,58 @@ func TestPoints(t *testing.T) {
 		}
 	})
 }
+
+// TestQueuesOfOneUserAreBounded guards that the full queues of many runs of a user, which that user
+// can write at will, are not in memory at once, and that the markers of the next run wait only until
+// the others are delivered.
+func TestQueuesOfOneUserAreBounded(t *testing.T) {
+	l := newLab(t)
+	full := []byte(strings.Repeat(`{"rejected":{"id":"`+strings.Repeat("x", 60_000)+`"}}`+"\n", maxQueue/60_000))
+	for i := range 4 {
+		dir := rundir.At(string(l.dir), fmt.Sprint("run", i))
+		if err := os.MkdirAll(string(dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := Append(dir, Marker{Kind: Point, Run: dir.ID(), Text: "first", Start: start}); err != nil {
+			t.Fatal(err)
+		}
+		first, err := os.ReadFile(dir.Path(rundir.MarkersFile))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(dir.Path(rundir.MarkersFile), append(slices.Clone(full), first...), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := l.newDeliverer(l.client(""))
+	waiting := func() int {
+		d.nextList = time.Time{}
+		d.scan()
+		held := int64(0)
+		for _, q := range d.queues {
+			held += q.offset
+		}
+		if held > maxOwned {
+			t.Errorf("%d bytes of queues are in memory", held)
+		}
+		d.publish()
+		return d.Stats().Queued
+	}
+	if n := waiting(); n != 2 || l.logged("waits: the markers of its owner's other runs") == 0 {
+		t.Errorf("%d markers are read, want those of two queues\n%s", n, l.log.String())
+	}
+	stop := startDeliverer(d)
+	l.flush(d, time.Minute)
+	stop()
+	for range 2 { // those that waited are read once there is room
+		stop = func() {}
+		if waiting() > 0 {
+			stop = startDeliverer(d)
+			l.flush(d, time.Minute)
+		}
+		stop()
+	}
+	if n := len(l.grafana.All()); n != 4 {
+		t.Errorf("%d annotations, want 4\n%s", n, l.log.String())
+	}
+}

@@ -25,6 +25,8 @@ const (
 	maxMarkers = 2 << 20
 	maxQueue   = 4 * maxMarkers
 	maxItems   = 30_000
+	// maxOwned is how many bytes of the queues of one user's runs are in memory at once.
+	maxOwned = 2 * maxQueue
 	// maxPoints bounds the points of one queue that are shown.
 	maxPoints = 100
 	// giveUpAfter is how long a refused marker is retried: the cause may be a temporary
@@ -202,6 +204,9 @@ type queue struct {
 	unrecorded []entry  // applied, but not written because the disk is full
 	complaint  string   // the last problem logged about the file
 	copied     bool     // a peer delivers the markers
+	owner      uint32   // the user who owns the run directory
+	limit      int64    // the size of the file up to which it is read
+	cut        bool     // the limit kept something from being read
 }
 
 // fold is the result of the lines of a queue file.
@@ -212,7 +217,10 @@ type fold struct {
 	damaged int              // lines that could not be read
 }
 
-func newQueue(dir rundir.Directory) *queue { return &queue{path: dir.Path(rundir.MarkersFile)} }
+func newQueue(dir rundir.Directory) *queue {
+	owner, _ := dir.Owner() // of a missing directory there is nothing to read
+	return &queue{path: dir.Path(rundir.MarkersFile), owner: owner, limit: maxQueue}
+}
 
 // runKey identifies the region of a run: two processes that both open a region append two markers,
 // and all readers use the first.
@@ -274,7 +282,7 @@ func (q *queue) refresh(load bool) error {
 		return nil
 	}
 	loaded := q.byID != nil
-	if err == nil && q.info != nil && os.SameFile(info, q.info) && info.Size() == q.info.Size() && (loaded || !load) {
+	if err == nil && q.info != nil && os.SameFile(info, q.info) && info.Size() == q.info.Size() && !q.cut && (loaded || !load) {
 		return nil
 	}
 	f, err := rundir.Open(q.path)
@@ -289,10 +297,10 @@ func (q *queue) refresh(load bool) error {
 		q.fold = fold{byID: map[string]*item{}}
 	}
 	// Only up to the size at that time: later bytes count as growth.
-	if err := q.read(io.NewSectionReader(f, q.offset, max(0, min(info.Size(), maxQueue)-q.offset))); err != nil {
+	if err := q.read(io.NewSectionReader(f, q.offset, max(0, min(info.Size(), q.limit)-q.offset))); err != nil {
 		return fmt.Errorf("read markers from %s: %w", q.path, err)
 	}
-	q.info = info
+	q.info, q.cut = info, q.limit < min(info.Size(), maxQueue)
 	for _, e := range q.unrecorded {
 		q.apply(e)
 	}
