@@ -55,6 +55,14 @@ func TestForeignText(t *testing.T) {
 	}
 }
 
+func TestClip(t *testing.T) {
+	for n, want := range map[int]string{-2: "", 0: "", 1: "…", 3: "ab…", 4: "abcd", 9: "abcd"} {
+		if got := Clip("abcd", n); got != want {
+			t.Errorf("Clip to %d: %q, want %q", n, got, want)
+		}
+	}
+}
+
 func TestDropUnknown(t *testing.T) {
 	table := New(Named("a", "b", "c")...)
 	table.Add(Whole(1), Text(""), Whole(3))

@@ -197,11 +197,14 @@ func (w PlainWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Clip returns Plain with at most n runes.
+// Clip returns Plain with at most n runes, nothing if n is below 1.
 func Clip(s string, n int) string {
 	s = Plain(s)
-	if utf8.RuneCountInString(s) <= n {
+	switch {
+	case utf8.RuneCountInString(s) <= n:
 		return s
+	case n < 1:
+		return ""
 	}
 	return string([]rune(s)[:n-1]) + "…"
 }

@@ -521,8 +521,8 @@ func (c *Chart) drawMarkers(b *strings.Builder, x func(float64) float64, right, 
 		fmt.Fprintf(b, `<path class="mark" d="M%.1f %gV%g"/><text class="m" x="%.1f" y="%g">%s</text>`, at, marginTop, foot, at, marginTop-3, number)
 		first, _, _ := strings.Cut(m.Text, "\n")
 		begin := at + textWidth*(float64(len(number))/2+0.5)
-		if text := clip(first, end-begin); end-begin > 6*textWidth {
-			fmt.Fprintf(b, `<text x="%.1f" y="%g">%s</text>`, begin, marginTop-3, html.EscapeString(text))
+		if end-begin > 6*textWidth {
+			fmt.Fprintf(b, `<text x="%.1f" y="%g">%s</text>`, begin, marginTop-3, html.EscapeString(clip(first, end-begin)))
 		}
 	}
 }

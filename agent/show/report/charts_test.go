@@ -166,3 +166,20 @@ func TestLimitsHaveEvidence(t *testing.T) {
 		t.Errorf("charts for %d limits of %d", len(shownBy), len(limits))
 	}
 }
+
+// TestMarkersSideBySide guards that the texts of markers have room or are left out, however close the
+// markers are.
+func TestMarkersSideBySide(t *testing.T) {
+	c := newChart(tool.Throughput)
+	c.To = 60
+	c.Lines = []Line{{X: []float64{0, 30, 60}, Y: []float64{1, 2, 3}}}
+	for i, at := range []float64{10, 10, 10.1, 10.5, 11, 11.5, 12, 13, 14.5, 17, 40, 60} {
+		c.Markers = append(c.Markers, review.Marker{Number: i + 1, ElapsedSeconds: at, Text: "alter table"})
+	}
+	svg := string(c.SVG(400))
+	for want, n := range map[string]int{`class="mark"`: 12, ">alter table<": 2} {
+		if got := strings.Count(svg, want); got != n {
+			t.Errorf("%d times %s, want %d", got, want, n)
+		}
+	}
+}
