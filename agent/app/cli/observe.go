@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -105,11 +106,27 @@ func waiting(log *slog.Logger, what string) (done func()) {
 	return sync.OnceFunc(func() { close(stop) })
 }
 
+// logPanics logs what made an answer end as an error: the log of the server, which the connections
+// of strangers fill, is for debugging.
+func logPanics(log *slog.Logger, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			if p := recover(); p != nil {
+				if p != http.ErrAbortHandler {
+					log.Error("answer failed", "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+				}
+				panic(http.ErrAbortHandler)
+			}
+		}()
+		next.ServeHTTP(w, r)
+	})
+}
+
 // serve answers on the listeners until ctx is done.
 func (o *observing) serve(ctx context.Context, b *observer.Observer, ls []net.Listener, log *slog.Logger) error {
 	o.warnIfOpen(ls, log)
 	server := &http.Server{
-		Handler:           o.checkHost(b.Handler()),
+		Handler:           logPanics(log, o.checkHost(b.Handler())),
 		BaseContext:       func(l net.Listener) context.Context { return withListener(context.Background(), l) },
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       observer.ReadTime,
