@@ -97,8 +97,25 @@ func TestToggleKilled(t *testing.T) {
 			Start float64 `json:"start_seconds"`
 			Value float64
 		}
+		Comparison struct {
+			Groups  []string
+			Differs []struct{ Values []string }
+			Lines   []struct {
+				Measure string
+				Samples []struct{ N int }
+			}
+		}
 	}
 	must(t, json.Unmarshal(out, &result))
+	servers := 0
+	for _, line := range result.Comparison.Lines {
+		if strings.HasPrefix(line.Measure, "n1 ") && line.Samples[0].N > 1 && line.Samples[1].N > 1 {
+			servers++
+		}
+	}
+	if c := &result.Comparison; len(c.Groups) != 2 || c.Groups[1] != "b (v=4)" || len(c.Differs) != 1 || c.Differs[0].Values[1] != "4" || servers == 0 {
+		t.Errorf("the arms are not compared by their own seconds:\n%s", out)
+	}
 	s, err := sweep.Load(data, result.ID)
 	must(t, err)
 	var end time.Time

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -18,7 +19,9 @@ import (
 	"github.com/benchwatch/benchwatch/agent/many/ab"
 	"github.com/benchwatch/benchwatch/agent/many/compare"
 	"github.com/benchwatch/benchwatch/agent/many/sweep"
+	"github.com/benchwatch/benchwatch/agent/run/record"
 	"github.com/benchwatch/benchwatch/agent/run/review"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
 	"github.com/benchwatch/benchwatch/agent/show/report"
 )
 
@@ -291,9 +294,10 @@ func (r *abCommand) result(s *sweep.Sweep) error {
 		return err
 	}
 	blocks := ab.Blocks(s)
-	var rows map[string]review.Row
-	if p.Toggle == nil { // otherwise all blocks are of one run
-		rows = r.rows(s)
+	ctx := context.Background()
+	rows, err := p.Rows(ctx, blocks, func(run string) (*record.History, error) { return r.history(ctx, rundir.At(r.dataDir, run)) })
+	if err != nil {
+		r.streams.notice("%v", err)
 	}
 	result := p.Result(s.ID, blocks, rows)
 	result.Check(blocks)

@@ -128,7 +128,7 @@ func (p *Plan) after(s *sweep.Sweep, step *sweep.Step) []string {
 	if step.State == sweep.Failed && !step.Warmup {
 		lines = append(lines, "lost: the pair of this block does not count")
 	}
-	if reason := p.over(blocks); reason != "" {
+	if reason := p.Over(blocks); reason != "" {
 		for i := range s.Steps {
 			if other := &s.Steps[i]; other.State == sweep.Pending {
 				other.State, other.Reason = sweep.Skipped, reason
@@ -162,8 +162,8 @@ func (p *Plan) value(row *review.Row, name string) float64 {
 	return m.Value(row)
 }
 
-// over returns why no more blocks are needed; empty if they are.
-func (p *Plan) over(blocks []Block) string {
+// Over returns why no more blocks are needed; empty if they are.
+func (p *Plan) Over(blocks []Block) string {
 	if text := p.failing(blocks); text != "" {
 		return text
 	}
@@ -196,7 +196,7 @@ func (p *Plan) failing(blocks []Block) string {
 
 // Extend implements [sweep.Course]: it adds a round, with a block that leads in if that is needed.
 func (p *Plan) Extend(s *sweep.Sweep) bool {
-	if p.over(Blocks(s)) != "" {
+	if p.Over(Blocks(s)) != "" {
 		return false
 	}
 	round, previous := 0, ""

@@ -131,7 +131,7 @@ func TestCourse(t *testing.T) {
 				p.Extend(s)
 			}
 		}
-		return s, p.over(Blocks(s))
+		return s, p.Over(Blocks(s))
 	}
 	same := func(string, int) float64 { return 1000 }
 	slower := func(arm string, _ int) float64 { return map[string]float64{"a": 1000, Control: 1000, "b": 900}[arm] }
@@ -179,7 +179,7 @@ func TestIncidents(t *testing.T) {
 	for range len(p.cycle()) {
 		p.Extend(s)
 	}
-	rows := map[string]review.Row{}
+	rows := map[int]review.Row{}
 	for i := range s.Steps {
 		step := &s.Steps[i]
 		step.State, step.RunID, step.Measured = sweep.Done, fmt.Sprint(i), map[string]float64{"tps": 1}
@@ -187,11 +187,14 @@ func TestIncidents(t *testing.T) {
 		if step.Values["arm"] == "b" {
 			row.FailedShare = series.Some(0.02)
 			row.ClockSteps = []rundir.ClockStep{{Seconds: -30}}
+			row.Servers = []review.Server{{Target: "db1", Restarts: 1}}
 		}
-		rows[step.RunID] = row
+		if !step.Warmup {
+			rows[i] = row
+		}
 	}
 	text := strings.Join(p.Result("x", Blocks(s), rows).Trust, "\n")
-	for _, want := range []string{"the clock was set by -30 s during ", "do not fail equally often, which is part of the result: a 0 %, b 2 %"} {
+	for _, want := range []string{"the clock was set by -30 s during ", "do not fail equally often, which is part of the result: a 0 %, b 2 %", "db1 restarted in 4 blocks of b"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not said:\n%s", want, text)
 		}

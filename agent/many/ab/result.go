@@ -11,7 +11,6 @@ import (
 	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/base/terminal"
 	"github.com/benchwatch/benchwatch/agent/many/compare"
-	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/run/review"
 )
@@ -86,8 +85,8 @@ type IntervalResult struct {
 	High  series.Optional[float64] `json:"high,omitzero"`
 }
 
-// Result sums up the blocks. rows are their runs by id.
-func (p *Plan) Result(id string, blocks []Block, rows map[string]review.Row) *Result {
+// Result sums up the blocks. rows are their runs, as [Plan.Rows] returns them.
+func (p *Plan) Result(id string, blocks []Block, rows map[int]review.Row) *Result {
 	e := p.Compare(blocks, p.Measure)
 	r := &Result{
 		ID: id, Measure: p.Measure, Limit: p.Limit, NoiseFloor: e.Floor, Control: e.Control, ControlShare: p.ControlShare(),
@@ -116,13 +115,13 @@ func (p *Plan) Result(id string, blocks []Block, rows map[string]review.Row) *Re
 }
 
 // pool groups the runs by arm and compares them.
-func (r *Result) pool(blocks []Block, rows map[string]review.Row) {
+func (r *Result) pool(blocks []Block, rows map[int]review.Row) {
 	var all []review.Row
 	for i := range r.plan.Arms {
 		g := compare.Group{Name: r.plan.Arms[i].Title()}
 		for j := range blocks {
 			b := &blocks[j]
-			if row, ok := rows[b.Run]; ok && b.Round >= 0 && b.Arm == r.plan.Arms[i].Name {
+			if row, ok := rows[j]; ok && b.Arm == r.plan.Arms[i].Name {
 				g.Runs = append(g.Runs, row)
 			}
 		}
@@ -130,9 +129,9 @@ func (r *Result) pool(blocks []Block, rows map[string]review.Row) {
 		all = append(all, g.Runs...)
 	}
 	if c, err := review.ParseName(r.Measure); err == nil {
-		if c.IsStatistic() { // of a toggled run, whose row has not been read
+		if c.IsStatistic() { // if no row could be read
 			r.Of.Unit, r.Unit = table.Milliseconds, table.Milliseconds.Sign
-		} else if len(all) == 0 {
+		} else if len(all) == 0 && CanToggle(r.Measure) == nil {
 			r.Of.Unit, r.Unit = table.PerSecond, table.PerSecond.Sign
 		}
 		if m, ok := c.Measure(all); ok {
@@ -288,7 +287,7 @@ func (r *Result) trust(blocks []Block) []string {
 		if t.CarryOverShare != 0 && t.CarryOverSeconds >= t.EverySeconds/2-1 {
 			text += "; they may be more than half of a block: choose a longer --every"
 		}
-		lines = append(lines, text, "switched within one run by "+t.Text+": benchwatch report "+r.lastRun()+" has the rest")
+		lines = append(lines, text, "switched within one run by "+t.Text+": benchwatch report "+r.lastRun()+" has all of it, and the statements, which are counted from its start to its end")
 	}
 	lost := 0
 	if r.Control != nil {
@@ -332,7 +331,7 @@ func (r *Result) incidents() []string {
 			}
 			sum += g.Runs[j].FailedShare.Value / float64(len(g.Runs))
 			for k := range g.Runs[j].Servers {
-				if s := &g.Runs[j].Servers[k]; s.Value(engine.Restarts) > 0 {
+				if s := &g.Runs[j].Servers[k]; s.Restarts > 0 {
 					restarted[s.Target]++
 				}
 			}

@@ -42,7 +42,7 @@ type Toggler struct {
 func (t *Toggler) Run(ctx context.Context) (err error) {
 	s := t.Runner.Sweep
 	id, err := t.endOrphans(ctx, s)
-	if err != nil || t.Plan.over(Blocks(s)) != "" {
+	if err != nil || t.Plan.Over(Blocks(s)) != "" {
 		return err
 	}
 	t.Runner.Notice("%s", t.Plan.Announce(s))

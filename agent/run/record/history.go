@@ -53,6 +53,8 @@ type History struct {
 	dir  rundir.Directory
 	tool *tool.Tool
 	part series.Span
+	// within is the part of the axis whose samples are read, and the last tick before it.
+	within series.Span
 }
 
 // Whole is the whole history as a part.
@@ -169,7 +171,7 @@ func (h *History) EachSample(ctx context.Context, visit func([]*ServerRows) erro
 // plays a run again needs them.
 func (h *History) AllSamples(ctx context.Context) (servers, machines []*ServerRows, err error) {
 	for name, all := range map[string]*[]*ServerRows{rundir.StatusFile: &servers, host.File: &machines} {
-		_, e := readStatus(ctx, h.dir.Path(name), h.Zero, math.MaxInt, nil, func(rows []*ServerRows) error {
+		_, e := readStatus(ctx, h.dir.Path(name), h.Zero, Whole, math.MaxInt, nil, func(rows []*ServerRows) error {
 			*all = rows
 			return nil
 		})
@@ -184,7 +186,7 @@ func (h *History) AllSamples(ctx context.Context) (servers, machines []*ServerRo
 const partRows = 1024
 
 func (h *History) eachSample(ctx context.Context, keep func(metric string) bool, visit func([]*ServerRows) error) (Damage, error) {
-	damage, err := readStatus(ctx, h.dir.Path(rundir.StatusFile), h.Zero, partRows, keep, visit)
+	damage, err := readStatus(ctx, h.dir.Path(rundir.StatusFile), h.Zero, h.within, partRows, keep, visit)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
@@ -198,7 +200,7 @@ func ReadOutput(ctx context.Context, dir rundir.Directory, t *tool.Tool, part se
 	if err != nil {
 		return nil, err
 	}
-	h := &History{dir: dir, tool: t, part: part}
+	h := &History{dir: dir, tool: t, part: part, within: Whole}
 	h.Intervals = newIntervals()
 	f, err := readIntervals(ctx, dir, t, &meta, func(rows *ingest.Intervals) { h.Intervals.add(rows, part) })
 	h.Intervals.Settle()

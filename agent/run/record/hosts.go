@@ -61,7 +61,7 @@ func (h *History) readHosts(ctx context.Context) error {
 	h.HostSamples.ToolEnd, h.HostSamples.Sorted = h.ToolEnd(), hasSpread
 	h.HostSamples.MaxColumns = maxServers * len(measure.All(measure.Host))
 	var servers []*Server
-	_, err := readStatus(ctx, h.dir.Path(host.File), h.Zero, partRows, nil, func(rows []*ServerRows) error {
+	_, err := readStatus(ctx, h.dir.Path(host.File), h.Zero, h.within, partRows, nil, func(rows []*ServerRows) error {
 		servers = addServers(measure.Host, servers, &h.HostSamples, rows, h.part)
 		return nil
 	})
@@ -92,7 +92,7 @@ func (h *History) readHosts(ctx context.Context) error {
 func (h *History) AddMachine(m rundir.Machine, frames []engine.Frame) {
 	samples := &series.Thinned[ServerMeasure]{}
 	samples.ToolEnd, samples.Sorted, samples.MaxColumns = h.ToolEnd(), hasSpread, maxServers*len(measure.All(measure.Host))
-	d := statusReader{zero: h.Zero, rows: math.MaxInt, targets: map[string]*readTarget{}}
+	d := statusReader{zero: h.Zero, within: Whole, rows: math.MaxInt, targets: map[string]*readTarget{}}
 	var w statusWriter
 	for _, f := range frames {
 		for line := range bytes.Lines(w.append(nil, f)) {

@@ -202,7 +202,7 @@ type Newest struct {
 // NewNewest returns a Newest of a record that has read nothing yet.
 func NewNewest(path string) *Newest {
 	n := &Newest{path: path}
-	n.reader = statusReader{zero: time.Unix(0, 0), rows: math.MaxInt, targets: map[string]*readTarget{}}
+	n.reader = statusReader{zero: time.Unix(0, 0), within: Whole, rows: math.MaxInt, targets: map[string]*readTarget{}}
 	return n
 }
 

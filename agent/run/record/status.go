@@ -213,9 +213,10 @@ func appendNumber(b []byte, v float64) []byte {
 // readStatus reads status.jsonl onto an axis that begins at zero. It calls visit with
 // the rows of all servers once one has rows, and at the end. A line that is unreadable
 // is counted. torn is set if the file ends within a line; of a run that has not ended that is
-// just being written. keep returns whether a metric's values are wanted; nil: all are.
-func readStatus(ctx context.Context, path string, zero time.Time, rows int, keep func(metric string) bool, visit func([]*ServerRows) error) (Damage, error) {
-	d := statusReader{zero: zero, rows: rows, keep: keep, visit: visit, targets: map[string]*readTarget{}}
+// just being written. Of ticks outside of a part of the axis, only the last one before it is read,
+// which rates continue from. keep returns whether a metric's values are wanted; nil: all are.
+func readStatus(ctx context.Context, path string, zero time.Time, within series.Span, rows int, keep func(metric string) bool, visit func([]*ServerRows) error) (Damage, error) {
+	d := statusReader{zero: zero, within: within, rows: rows, keep: keep, visit: visit, targets: map[string]*readTarget{}}
 	err := d.read(ctx, path)
 	if err == nil {
 		err = visit(d.servers)
@@ -262,6 +263,7 @@ func (d *statusReader) read(ctx context.Context, path string) error {
 // statusReader reads lines of status.jsonl.
 type statusReader struct {
 	zero    time.Time
+	within  series.Span
 	rows    int // from which on they are visited
 	keep    func(metric string) bool
 	visit   func([]*ServerRows) error
@@ -328,6 +330,9 @@ func (d *statusReader) addRow(line []byte) bool {
 	tick, restarts := r.micros(), r.number()
 	if t == nil || r.failed || !series.IsKnown(restarts) {
 		return false
+	}
+	if at := time.UnixMicro(tick).Sub(d.zero).Seconds(); at < d.within.From-t.header.Interval || at > d.within.To {
+		return true
 	}
 	answer := tickAnswer{
 		tick: time.UnixMicro(tick), restarts: restarts, interval: t.header.Interval,

@@ -138,7 +138,7 @@ func written(frames ...engine.Frame) []byte {
 
 // readLines reads lines of status.jsonl.
 func readLines(lines []byte, keep func(string) bool) *readBack {
-	d := statusReader{zero: historyStart, rows: math.MaxInt, keep: keep, targets: map[string]*readTarget{}}
+	d := statusReader{zero: historyStart, within: Whole, rows: math.MaxInt, keep: keep, targets: map[string]*readTarget{}}
 	for line := range bytes.Lines(lines) {
 		if line = bytes.TrimSpace(line); len(line) > 0 && !d.add(line) {
 			d.damage.UnreadableStatus++
