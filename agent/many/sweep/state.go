@@ -227,11 +227,23 @@ func removeAbandoned(dataDir string) {
 // Load reads a sweep, which contains the commands to continue it. The error is [fs.ErrNotExist] if
 // no sweep has this id, and [rundir.ErrForeign] if another user may have written it.
 func Load(dataDir, id string) (*Sweep, error) {
+	return load(dataDir, id, rundir.OpenTrusted)
+}
+
+// LoadToShow reads a sweep of any user: it must not be continued.
+func LoadToShow(dataDir, id string) (*Sweep, error) {
+	return load(dataDir, id, func(dir, name string) (*os.File, error) { return rundir.Open(filepath.Join(dir, name)) })
+}
+
+// File returns the path of a sweep's state.
+func File(dataDir, id string) string { return filepath.Join(Root(dataDir), id, stateFile) }
+
+func load(dataDir, id string, open func(dir, name string) (*os.File, error)) (*Sweep, error) {
 	if err := rundir.CheckID(id); err != nil {
 		return nil, fmt.Errorf("sweep %q: %w", id, err)
 	}
 	s := &Sweep{dir: filepath.Join(Root(dataDir), id)}
-	data, err := readState(s.dir)
+	data, err := readState(s.dir, open)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("no sweep %s in %s: %w", id, dataDir, fs.ErrNotExist)
 	}
@@ -250,8 +262,8 @@ func Load(dataDir, id string) (*Sweep, error) {
 // maxState is the maximum size of sweep.json in bytes, more than any real one has.
 const maxState = 16 << 20
 
-func readState(dir string) ([]byte, error) {
-	f, err := rundir.OpenTrusted(dir, stateFile)
+func readState(dir string, open func(dir, name string) (*os.File, error)) ([]byte, error) {
+	f, err := open(dir, stateFile)
 	if err != nil {
 		return nil, err
 	}

@@ -49,23 +49,7 @@ func (p *ABPage) page() *document.Page {
 func (p *ABPage) Layout() []document.Section {
 	r := &p.Result
 	var d document.Document
-	var verdicts []document.Sentence
-	for i, text := range r.Summary {
-		level := document.Good
-		switch arm := &r.Arms[i+1]; {
-		case r.Breaks(arm):
-			level = document.Warning
-		case arm.Estimate.Verdict == ab.Undecided:
-			level = document.Unknown
-		}
-		verdicts = append(verdicts, document.Sentence{Level: level, Strong: text})
-	}
-	if r.Stopped != "" {
-		verdicts = append(verdicts, document.Sentence{Level: document.Warning, Text: "ended: " + r.Stopped})
-	}
-	block := document.Lines(verdicts...)
-	block.Marked = r.Verdict == ab.Undecided
-	d.Add("verdict", "Verdict", block, document.Block{Code: r.Bars(), Unprinted: true})
+	d.Add("verdict", "Verdict", p.verdict(), document.Block{Code: r.Bars(), Unprinted: true})
 	if r.Comparison != nil {
 		d.Add("limits", "Limits", document.Table(r.Comparison.LimitTable()))
 	}
@@ -84,6 +68,44 @@ func (p *ABPage) Layout() []document.Section {
 		}
 	}
 	return d.Sections
+}
+
+// Progress returns what is shown of a comparison beside each of its runs: how far it is, and what supports
+// that.
+func (p *ABPage) Progress(isOver bool) document.Section {
+	title := "A/B comparison so far"
+	if isOver {
+		title = "A/B comparison"
+	}
+	trust := document.List(p.Trust...)
+	trust.Fold = "How far to trust it"
+	failed := document.List(p.Failures()...)
+	failed.Title = "Blocks without a result"
+	var d document.Document
+	d.Add("comparison", title, p.verdict(), document.Block{Drawings: plotDrawings(p.plots())}, failed, trust)
+	return d.Sections[0]
+}
+
+// verdict returns the verdict on each arm.
+func (p *ABPage) verdict() document.Block {
+	r := &p.Result
+	var verdicts []document.Sentence
+	for i, text := range r.Summary {
+		level := document.Good
+		switch arm := &r.Arms[i+1]; {
+		case r.Breaks(arm):
+			level = document.Warning
+		case arm.Estimate.Verdict == ab.Undecided:
+			level = document.Unknown
+		}
+		verdicts = append(verdicts, document.Sentence{Level: level, Strong: text})
+	}
+	if r.Stopped != "" {
+		verdicts = append(verdicts, document.Sentence{Level: document.Warning, Text: "ended: " + r.Stopped})
+	}
+	block := document.Lines(verdicts...)
+	block.Marked = r.Verdict == ab.Undecided
+	return block
 }
 
 // plots returns the blocks over time by arm, and the interval over pairs.

@@ -133,6 +133,7 @@ func (p *Page) Run(ctx context.Context) {
 		watch.sendSettings()
 		if now.Sub(second) >= time.Second-pollInterval/2 {
 			second = now
+			watch.sendComparisons()
 			p.dropUnused(now)
 		}
 	}

@@ -3,7 +3,9 @@ package web
 import (
 	"bytes"
 	"cmp"
+	"maps"
 
+	"github.com/benchwatch/benchwatch/agent/many/sweep"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
 	"github.com/benchwatch/benchwatch/agent/run/marker"
 	"github.com/benchwatch/benchwatch/agent/run/record"
@@ -19,19 +21,22 @@ type watch struct {
 	live     map[string]bool
 	markers  map[string]size // the files when they were read last
 	settings map[string]size
+	// comparisons are the A/B comparisons that the runs belong to.
+	comparisons map[string]size
 }
 
 func newWatch(p *Page) *watch {
-	return &watch{page: p, sent: map[string][]byte{}, over: map[string]bool{}, live: map[string]bool{}, markers: map[string]size{}, settings: map[string]size{}}
+	return &watch{page: p, sent: map[string][]byte{}, over: map[string]bool{}, live: map[string]bool{}, markers: map[string]size{}, settings: map[string]size{}, comparisons: map[string]size{}}
 }
 
 // sendRuns sends the runs that are new, changed or removed.
 func (w *watch) sendRuns() {
-	present := map[string]bool{}
+	present, comparisons := map[string]bool{}, map[string]bool{}
 	clear(w.live)
 	for _, s := range w.page.opts.Runs() {
 		id := s.Meta.ID
 		present[id] = true
+		comparisons[comparisonOf(&s)] = true
 		over := s.Phase == ingest.Over
 		if !over {
 			w.live[id] = true
@@ -51,6 +56,13 @@ func (w *watch) sendRuns() {
 			delete(w.settings, id)
 		}
 	}
+	delete(comparisons, "")
+	for id := range comparisons {
+		if _, known := w.comparisons[id]; !known && rundir.CheckID(id) == nil {
+			w.comparisons[id] = size{}
+		}
+	}
+	maps.DeleteFunc(w.comparisons, func(id string, _ size) bool { return !comparisons[id] })
 	for id := range w.sent {
 		if !present[id] {
 			delete(w.sent, id)
@@ -58,6 +70,19 @@ func (w *watch) sendRuns() {
 			delete(w.markers, id)
 			delete(w.settings, id)
 			w.page.hub.send(event("gone", encode(map[string]string{"run": id})))
+		}
+	}
+}
+
+// sendComparisons reports the A/B comparisons whose state has changed, also between two of their runs.
+func (w *watch) sendComparisons() {
+	if w.page.hub.empty() {
+		return
+	}
+	for id, before := range w.comparisons {
+		if now := sizeOf(sweep.File(w.page.opts.DataDir, id)); now != before {
+			w.comparisons[id] = now
+			w.page.hub.send(event("comparison", encode(map[string]string{"id": id})))
 		}
 	}
 }

@@ -1,7 +1,7 @@
 // The agent's API. types.ts has what it sends; tables and their rows, which the
 // agent writes by hand, are here. Times are milliseconds since 1970.
 
-import type { Agent, Compare, Document, History as HistoryHead, Measures, Run, Runs, Trend } from './types';
+import type { Agent, Compare, Document, History as HistoryHead, Measures, Run, Runs, Section, Trend } from './types';
 
 export type * from './types';
 export { ids } from './types';
@@ -47,6 +47,12 @@ export const getAgent = (): Promise<Agent> => get('api/agent');
 export const getRuns = (signal?: AbortSignal): Promise<Runs> => get('api/runs', signal);
 
 export const getDocument = (id: string, width: number): Promise<Document> => get(`api/runs/${encodeURIComponent(id)}/findings?width=${width}`);
+
+/** The A/B comparison that a run belongs to; undefined if to none. */
+export const comparisonOf = (r: Run): string | undefined => r.labels?.ab ?? r.labels?.ab_warmup;
+
+/** How far the A/B comparison of a run is. */
+export const getProgress = (id: string, width: number): Promise<Section> => get(`api/runs/${encodeURIComponent(id)}/comparison?width=${width}`);
 
 /** A group of runs to compare. */
 export interface Chosen {

@@ -125,6 +125,10 @@ class Page implements Listener {
     if (this.view instanceof RunView && this.view.id === id) this.view.configured(settings);
   }
 
+  comparison(id: string): void {
+    if (this.view instanceof RunView) this.view.compared(id);
+  }
+
   private list(): void {
     cancelAnimationFrame(this.redraw);
     this.redraw = requestAnimationFrame(() => {

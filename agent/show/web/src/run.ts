@@ -1,11 +1,13 @@
 import {
   type Block,
+  comparisonOf,
   type Document,
   documentOf,
   fact,
   getAgent,
   getDocument,
   getHistory,
+  getProgress,
   type History,
   type Marker,
   type Row,
@@ -58,6 +60,7 @@ export class RunView {
 
   private readonly head = el('div', { class: 'head' });
   private readonly firing = el('div');
+  private readonly comparison = el('div', { class: 'document' }); // the A/B comparison of the run
   private readonly tiles = new Tiles();
   private readonly team = el('div'); // the generators of a group
   private readonly asked = el('p', { class: 'hint' });
@@ -95,7 +98,7 @@ export class RunView {
     );
     this.note.textContent = id;
     this.restore();
-    this.root.append(this.problem, this.head, this.firing, this.before, this.upper, this.charts.root, this.lower, this.after);
+    this.root.append(this.problem, this.head, this.firing, this.comparison, this.before, this.upper, this.charts.root, this.lower, this.after);
     // Markers are set with the token of the webhook; without one nothing is offered.
     getAgent()
       .then(({ health }) => {
@@ -218,6 +221,7 @@ export class RunView {
     const seen = this.recent;
     this.recent = [];
     this.run = h.run;
+    this.compared();
     this.configured(h.run.phase === 'over' ? [] : h.settings); // of an ended run they are in its document
     for (const row of seen) this.row(row);
     this.detail = null;
@@ -269,6 +273,16 @@ export class RunView {
     this.firing.replaceChildren(
       el('section', { class: 'panel firing', role: 'status' }, el('h2', {}, 'Firing alerts'), el('ul', {}, ...all.map(item))),
     );
+  }
+
+  /** The state of an A/B comparison has changed; without a name that of this run is shown for the first time. */
+  compared(id?: string): void {
+    const own = this.run && comparisonOf(this.run);
+    if (!own || (id !== undefined && id !== own)) return;
+    const shown = getProgress(this.id, plotWidth(this.root))
+      .then((s) => this.comparison.replaceChildren(...panels([s])))
+      .catch(() => undefined); // it is not on this machine
+    void this.busy(shown);
   }
 
   /** Shows how the servers are configured, if that has changed. */

@@ -8,6 +8,8 @@ export interface Listener {
   row(row: Row): void;
   markers(id: string, markers: Marker[]): void;
   settings(id: string, settings: Section[]): void;
+  /** The state of an A/B comparison has changed. */
+  comparison(id: string): void;
   state(connected: boolean): void;
 }
 
@@ -50,6 +52,7 @@ export class Stream {
     on<Row>('row', (r) => this.listener.row(r));
     on<{ run: string; markers: Marker[] }>('markers', (m) => this.listener.markers(m.run, m.markers));
     on<{ run: string; settings: Section[] }>('settings', (s) => this.listener.settings(s.run, s.settings));
+    on<{ id: string }>('comparison', (c) => this.listener.comparison(c.id));
     source.onerror = () => this.again();
     this.heard();
   }
