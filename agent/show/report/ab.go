@@ -5,6 +5,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/base/terminal"
@@ -81,8 +82,13 @@ func (p *ABPage) Progress(isOver bool) document.Section {
 	trust.Fold = "How far to trust it"
 	failed := document.List(p.Failures()...)
 	failed.Title = "Blocks without a result"
+	var arms []string
+	for i := range p.Arms {
+		arms = append(arms, p.Arms[i].Title())
+	}
+	of := document.Prose(fmt.Sprintf("%s by %s; a difference of %.3g %% matters", strings.Join(arms, " against "), p.Measure, 100*p.Limit))
 	var d document.Document
-	d.Add("comparison", title, p.verdict(), document.Block{Drawings: plotDrawings(p.plots())}, failed, trust)
+	d.Add("comparison", title, p.verdict(), of, document.Block{Drawings: plotDrawings(p.plots())}, failed, trust)
 	return d.Sections[0]
 }
 

@@ -69,7 +69,7 @@ func TestComparison(t *testing.T) {
 			t.Error(shown())
 		}
 	}
-	for _, want := range []string{`"title":"A/B comparison"`, "b is slower than a by 10.", "interval of the difference", "control: a against itself"} {
+	for _, want := range []string{`"title":"A/B comparison"`, "b is slower than a by 10.", "a against b by tps; a difference of 5 % matters", "interval of the difference", "control: a against itself"} {
 		if text := shown(); !strings.Contains(text, want) {
 			t.Errorf("no %q in %s", want, text)
 		}
