@@ -73,6 +73,7 @@ mkdir -p "$MODULES" "$COMPILED"
 # shellcheck disable=SC2016 # expanded by the inner shells
 unshare --mount --pid --fork --kill-child bash -euc '
 	mount --make-rprivate /
+	mount --bind "$SYSTEM" "$SYSTEM" # a root that is a file system of its own, as on a machine
 	mount --rbind /dev "$SYSTEM/dev"
 	mount -t proc proc "$SYSTEM/proc"
 	mount -t sysfs -o ro sysfs "$SYSTEM/sys"

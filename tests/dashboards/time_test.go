@@ -11,6 +11,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/benchwatch/benchwatch/internal/need"
 )
 
 // successive is a Prometheus with two runs on one server, a second apart, at one sample a
@@ -160,6 +162,8 @@ func panelNamed(t *testing.T, dashboard, title string) Panel {
 // region of a run nor empties the tile with its state, and that each row of a chart over
 // elapsed time has a place on the axis.
 func TestTimesOfRuns(t *testing.T) {
+	need.Program(t, "promtool")
+	need.Program(t, "prometheus")
 	s := newSuccessive(t)
 
 	threads := panelNamed(t, "live-run", "Connections and running threads").Targets[0]
