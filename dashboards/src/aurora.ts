@@ -101,7 +101,7 @@ export const aurora: Page = {
     stat({
       title: 'Connections',
       description:
-        'Client connections on the instance with the mostInRange, without internal connections of RDS. From benchwatch_aurora_external_connections.',
+        'Client connections on the instance with the most, without internal connections of RDS. From benchwatch_aurora_external_connections.',
       unit: unit.digits,
       decimals: 0,
       noData: 'No Aurora',

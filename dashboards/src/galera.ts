@@ -226,7 +226,7 @@ export const galera: Page = {
       title: 'Time until a full transfer',
       description:
         'How long each node could be away, at the present rate of commits, and rejoin with an incremental transfer (IST) instead of a full one (SST): the write sets in the cache divided by the commit rate. From benchwatch_galera_last_committed and benchwatch_galera_cached_down_to.',
-      unit: unit.seconds,
+      unit: unit.clock,
       noData: `${noData}, or nothing is committed`,
       span: 8,
       queries: [

@@ -116,6 +116,12 @@ export const mostInRange = (expr: string): string => `max_over_time((${expr})[$_
 /** The mean in the time range of an expression, likewise. */
 export const meanInRange = (expr: string): string => `avg_over_time((${expr})[$__range:$__interval])`;
 
+/**
+ * Whether an expression has one of the two above. By the width of a tile $__interval would be
+ * minutes in a range of hours, so that none of its points would be within a short run.
+ */
+export const isOverRange = (expr: string): boolean => expr.includes(')[$__range:$__interval])');
+
 /** The worst server of a run that is over, as a tile shows it: expr at its maximum in the time range. */
 export const worst = (gauge: string, matchers = ''): string => over(`topk(1, ${mostInRange(serverGauge(gauge, matchers))})`);
 

@@ -79,7 +79,7 @@ export const mongodb: Page = {
     stat({
       title: 'Queued',
       description:
-        'Operations waiting for a lock or a ticket, on the server with the mostInRange, now or in a finished run. Zero is good. From benchwatch_mongodb_queued_operations.',
+        'Operations waiting for a lock or a ticket, on the server with the most, now or in a finished run. Zero is good. From benchwatch_mongodb_queued_operations.',
       unit: unit.digits,
       decimals: 0,
       noData: 'Not sampled',

@@ -31,7 +31,7 @@ import type { DataqueryBuilder } from '@grafana/grafana-foundation-sdk/prometheu
 import { PanelBuilder as StatBuilder } from '@grafana/grafana-foundation-sdk/stat';
 import { PanelBuilder as TimelineBuilder } from '@grafana/grafana-foundation-sdk/statetimeline';
 import { PanelBuilder as GraphBuilder } from '@grafana/grafana-foundation-sdk/timeseries';
-import { inRange, inRangeOfRunClusters, inRangeOfRunServers } from './metrics';
+import { inRange, inRangeOfRunClusters, inRangeOfRunServers, isOverRange } from './metrics';
 import { build, datasource, type Query } from './query';
 import { type Limits, neutral, thresholds } from './threshold';
 
@@ -105,6 +105,7 @@ export function stat(o: Stat): AnyPanel {
     .span(o.span)
     .height(o.height ?? 5);
   if (o.decimals !== undefined) panel.decimals(o.decimals);
+  if (o.queries.some((q) => isOverRange(q.expr))) panel.maxDataPoints(2000);
   panel.mappings([...(o.mappings ?? []), nothing(o)]);
   overrides(panel, o);
   return panel;

@@ -31,7 +31,7 @@ export function hottest(span: number): AnyPanel {
           now: live(`topk(1, ${onServers(utilisation)})`),
           'generator now': live(`topk(1, ${onGeneratorsOnly(utilisation)})`),
           'highest in run': peak('run:node_cpu_utilisation:max'),
-          'of the generator': peak('run:generator_cpu_utilisation:max'),
+          generator: peak('run:generator_cpu_utilisation:max'),
         }),
         '{{nodename}} {{name}}',
       ),

@@ -11,15 +11,16 @@ export const noGalera = 'No Galera node is sampled';
 
 const lagNow = live(`topk(1, ${serverGauge('benchwatch_replication_lag_seconds')})`);
 const pausedNow = live(`max(${perServer('target:benchwatch_galera_flow_control_paused:ratio_rate15s{cluster=~"$cluster"}')})`);
-const lagOfRun = over(`max by (run) (max_over_time(run:benchwatch_replication_lag_seconds:max{${runs}}[$__range]))`);
+/** Of several runs, the worst: a tile has no room for their names. */
+const lagOfRun = over(`max(max_over_time(run:benchwatch_replication_lag_seconds:max{${runs}}[$__range]))`);
 const pausedOfRun = (f: 'avg' | 'max') =>
-  over(`max by (run) (${f}_over_time(run:benchwatch_galera_flow_control_paused:ratio_rate15s{${runs}}[$__range]))`);
+  over(`max(${f}_over_time(run:benchwatch_galera_flow_control_paused:ratio_rate15s{${runs}}[$__range]))`);
 
 export function worstLag(span: number): AnyPanel {
   return stat({
     title: 'Worst lag',
     description:
-      'The replica with the highest lag now, compared with the most advanced member of its cluster; of a finished run, the worst lag during the run and its drain. Under 1 s is good. ReplicationLagGrowing fires if the lag is over 2 s and growing, ReplicationLagHigh if it is over 10 s. From benchwatch_replication_lag_seconds.',
+      'The replica with the highest lag now, compared with the most advanced member of its cluster; of finished runs, the worst lag during a run and its drain. Under 1 s is good. ReplicationLagGrowing fires if the lag is over 2 s and growing, ReplicationLagHigh if it is over 10 s. From benchwatch_replication_lag_seconds.',
     unit: unit.seconds,
     decimals: 1,
     noData: 'No replicas',
@@ -27,7 +28,7 @@ export function worstLag(span: number): AnyPanel {
     limits: limits.lagSeconds,
     filled: true,
     text: BigValueTextMode.ValueAndName,
-    queries: [now(alternatives('name', { now: lagNow, 'worst in the run': lagOfRun }), `${server} {{name}}`)],
+    queries: [now(alternatives('name', { now: lagNow, 'worst in run': lagOfRun }), `${server} {{name}}`)],
   });
 }
 
@@ -36,7 +37,7 @@ const paused = 'Unlike wsrep_flow_control_paused, it is not an average since the
 export function flowControlNow(span: number): AnyPanel {
   return stat({
     title: 'Flow control',
-    description: `Share of the last 15 s in which Galera's flow control paused replication; of a finished run, the mean and the worst 15 s. Under 1 % is good. GaleraFlowControlHigh fires over 10 %, GaleraFlowControlCritical over 40 %. ${paused} From benchwatch_galera_flow_control_paused_seconds_total.`,
+    description: `Share of the last 15 s in which Galera's flow control paused replication; of finished runs, the highest mean and the worst 15 s. Under 1 % is good. GaleraFlowControlHigh fires over 10 %, GaleraFlowControlCritical over 40 %. ${paused} From benchwatch_galera_flow_control_paused_seconds_total.`,
     unit: unit.share,
     decimals: 0,
     noData: 'No Galera',
@@ -45,7 +46,7 @@ export function flowControlNow(span: number): AnyPanel {
     filled: true,
     text: BigValueTextMode.ValueAndName,
     queries: [
-      now(alternatives('name', { 'last 15 s': pausedNow, 'mean of the run': pausedOfRun('avg'), 'worst 15 s': pausedOfRun('max') }), '{{name}}'),
+      now(alternatives('name', { 'last 15 s': pausedNow, 'mean of run': pausedOfRun('avg'), 'worst 15 s': pausedOfRun('max') }), '{{name}}'),
     ],
   });
 }
