@@ -112,7 +112,7 @@ func logPanics(log *slog.Logger, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
 			if p := recover(); p != nil {
-				if p != http.ErrAbortHandler {
+				if err, _ := p.(error); !errors.Is(err, http.ErrAbortHandler) {
 					log.Error("answer failed", "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
 				}
 				panic(http.ErrAbortHandler)
