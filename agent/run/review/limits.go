@@ -202,7 +202,7 @@ func serverEvidence(h *record.History, s *record.Server, threads float64, stops 
 		out.Samples = analysis.LeastSamples
 	}
 	out.Checkpoint = slowdown(h, s.Target, engine.CheckpointAge, analysis.HighCheckpoint, threads)
-	if out.PurgeLimit = settingOf(h, s.Target, "innodb_max_purge_lag"); out.PurgeLimit > 0 {
+	if out.PurgeLimit = settingOf(h, s.Target, "innodb_max_purge_lag"); out.PurgeLimit > 0 && delaysWrites(h, s, out.PurgeLimit) {
 		out.Purge = slowdown(h, s.Target, engine.HistoryList, out.PurgeLimit, threads)
 	}
 	// Servers that report at each tick which sessions flow control holds back need no estimate of those.
@@ -308,6 +308,23 @@ func settingOf(h *record.History, target, name string) float64 {
 		}
 	}
 	return series.Unknown()
+}
+
+// delaysWrites reports whether a history list longer than innodb_max_purge_lag delays writes. MariaDB
+// delays none while nothing can be purged, for instance because of an old read view (MDEV-29401): the
+// list only grows then.
+func delaysWrites(h *record.History, s *record.Server, limit float64) bool {
+	if !slices.ContainsFunc(s.Versions, func(v string) bool { return strings.Contains(v, "MariaDB") }) {
+		return true
+	}
+	before := series.Unknown()
+	for _, v := range h.Samples.Values(record.ServerMeasure{Target: s.Target, Measure: engine.HistoryList}) {
+		if before >= limit && v < before {
+			return true
+		}
+		before = v
+	}
+	return false
 }
 
 // leastHigh is the number of intervals below which a state is passing. For the rest of the run one

@@ -220,3 +220,29 @@ func TestRunThatOnlyReads(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 }
+
+// TestPurgeThatCannotAdvanceDelaysNothing guards that a long history list limits no writes of a MariaDB
+// that purges nothing.
+func TestPurgeThatCannotAdvanceDelaysNothing(t *testing.T) {
+	for _, c := range []struct {
+		version string
+		lengths []float64
+		want    bool
+	}{
+		{"10.11.19-MariaDB", []float64{100, 900, 1700, 2500, 3300}, false},
+		{"10.11.19-MariaDB", []float64{900, 100, 1700, 2500, 3300}, false}, // while it was short
+		{"10.11.19-MariaDB", []float64{100, 1700, 1500, 2500, 3300}, true},
+		{"9.7.0", []float64{100, 900, 1700, 2500, 3300}, true},
+	} {
+		all := make([]second, len(c.lengths))
+		for i, v := range c.lengths {
+			all[i] = second{1000, sessions(map[string]float64{"mysql_innodb_history_list_length": v}, nil)}
+		}
+		h := observedRun(t, 1, all)
+		s := h.Servers[0]
+		s.Versions = []string{c.version}
+		if got := delaysWrites(h, s, 1000); got != c.want {
+			t.Errorf("%s with %v: %v", c.version, c.lengths, got)
+		}
+	}
+}
