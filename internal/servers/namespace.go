@@ -75,20 +75,23 @@ func (n *Namespace) do(f func() error) error {
 
 // Start runs f. The servers that it starts are in the network, as all are that are started meanwhile.
 func (n *Namespace) Start(f func() error) error {
-	home, err := os.Open("/proc/self/ns/net")
+	onLauncher := func(do func() error) error {
+		done := make(chan error)
+		launcher() <- func() { done <- do() }
+		return <-done
+	}
+	var home *os.File
+	err := onLauncher(func() (err error) {
+		if home, err = os.Open("/proc/thread-self/ns/net"); err != nil {
+			return err
+		}
+		return unix.Setns(int(n.file.Fd()), unix.CLONE_NEWNET)
+	})
 	if err != nil {
 		return err
 	}
 	defer home.Close()
-	enter := func(file *os.File) error {
-		entered := make(chan error)
-		launcher() <- func() { entered <- unix.Setns(int(file.Fd()), unix.CLONE_NEWNET) }
-		return <-entered
-	}
-	if err := enter(n.file); err != nil {
-		return err
-	}
-	return errors.Join(f(), enter(home))
+	return errors.Join(f(), onLauncher(func() error { return unix.Setns(int(home.Fd()), unix.CLONE_NEWNET) }))
 }
 
 // Link forwards TCP connections from a loopback address in one network to one in another. The

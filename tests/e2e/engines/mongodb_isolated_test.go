@@ -1,4 +1,4 @@
-//go:build e2e || mongodb
+//go:build mongodb
 
 package engines
 
