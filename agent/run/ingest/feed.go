@@ -291,10 +291,11 @@ func (f *Feed) Follow(ctx context.Context, path string, stream tool.Stream, noti
 			f.torn = true
 			f.mu.Unlock()
 		}
-		at, fresh := f.now(), true
+		line := tool.Line{Stream: stream, Text: l.Text, Cut: l.Cut}
 		if l.Offset < past {
-			at, fresh = before.ModTime(), false // written then or earlier
+			f.line(line, before.ModTime(), false) // written then or earlier
+		} else {
+			f.line(line, f.now(), true)
 		}
-		f.line(tool.Line{Stream: stream, Text: l.Text, Cut: l.Cut}, at, fresh)
 	}
 }
