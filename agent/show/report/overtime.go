@@ -117,6 +117,9 @@ func arrange(charts []Chart, lead []*measure.Measure) []document.Block {
 			parts[c.Scope].charts = append(parts[c.Scope].charts, c)
 		}
 	}
+	if len(flat.charts) == 1 {
+		flat.about = "that hardly changes"
+	}
 	blocks := []document.Block{{Drawings: chartDrawings(leading)}, parts[measure.Run].folded(), parts[measure.Server].folded(), parts[measure.Host].folded(), flat.folded()}
 	blocks[len(blocks)-1].Unprinted = true
 	return blocks
