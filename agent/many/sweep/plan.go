@@ -60,8 +60,8 @@ func ParseSet(text string) (Set, error) {
 // placeholder matches {name} in a command.
 var placeholder = regexp.MustCompile(`\{([a-zA-Z_][a-zA-Z0-9_]*)\}`)
 
-// Check returns an error if sets and texts do not match: a set that no text uses, or a placeholder
-// without a set.
+// Check returns an error if sets and texts do not match: a set that no text uses, as a placeholder or as the
+// variable of hooks, or a placeholder without a set.
 func Check(sets []Set, texts []string) error {
 	if len(sets) == 0 {
 		return errors.New("nothing is varied: --set is missing")
@@ -72,11 +72,14 @@ func Check(sets []Set, texts []string) error {
 		}
 	}
 	all := strings.Join(texts, "\n")
-	if !placeholder.MatchString(all) {
+	isUsed := func(s Set) bool {
+		return strings.Contains(all, "{"+s.Name+"}") || regexp.MustCompile(`\$\{?`+variable(s.Name)+`\b`).MatchString(all)
+	}
+	if !placeholder.MatchString(all) && !slices.ContainsFunc(sets, isUsed) {
 		return fmt.Errorf("the command has no placeholder: put {%s} where its values belong", sets[0].Name)
 	}
 	for _, s := range sets {
-		if !strings.Contains(all, "{"+s.Name+"}") {
+		if !isUsed(s) {
 			return fmt.Errorf("--set %s is used nowhere: put {%s} into the command or a hook", s.Name, s.Name)
 		}
 	}
