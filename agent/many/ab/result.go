@@ -280,14 +280,20 @@ func (r *Result) trust(blocks []Block) []string {
 	}
 	add("%s in %s, of which %d lead in, so that both blocks of a pair follow the same arm; order from seed %d", table.Plural(len(r.Runs), "block"), terminal.Short(spent(blocks)), leads, r.Seed)
 	if t := r.plan.Toggle; t != nil {
-		text := fmt.Sprintf("carry-over: the first %s after a switch do not count", table.Plural(int(t.CarryOverSeconds), "second"))
+		text := "carry-over: the first second after a switch does not count"
+		if n := int(t.CarryOverSeconds); n > 1 {
+			text = fmt.Sprintf("carry-over: the first %d seconds after a switch do not count", n)
+		}
 		if t.CarryOverShare != 0 {
 			text += fmt.Sprintf(", in which %s is off by up to %+.0f %%", r.Measure, 100*t.CarryOverShare)
 		}
 		if t.CarryOverShare != 0 && t.CarryOverSeconds >= t.EverySeconds/2-1 {
 			text += "; they may be more than half of a block: choose a longer --every"
 		}
-		lines = append(lines, text, "switched within one run by "+t.Text+": benchwatch report "+r.lastRun()+" has all of it, and the statements, which are counted from its start to its end")
+		lines = append(lines, text)
+		if len(r.Runs) > 0 {
+			add("switched within one run by %s: benchwatch report %s has all of it, and the statements, which are counted from its start to its end", t.Text, r.Runs[len(r.Runs)-1].Run)
+		}
 	}
 	lost := 0
 	if r.Control != nil {
@@ -305,14 +311,6 @@ func (r *Result) trust(blocks []Block) []string {
 		add("%s lost: without both of its blocks a pair does not count", table.Plural(lost, "pair"))
 	}
 	return append(lines, r.incidents()...)
-}
-
-// lastRun returns the run of the last block.
-func (r *Result) lastRun() string {
-	if len(r.Runs) == 0 {
-		return ""
-	}
-	return r.Runs[len(r.Runs)-1].Run
 }
 
 // incidents are what happened to some blocks and may explain a difference: restarts, failures, a
