@@ -244,6 +244,7 @@ func settingsOfRun(recorded record.SettingsHistory) map[string]string {
 				for i, v := range s.Values {
 					parts[i] = c.Servers[i] + " " + table.Dash(v)
 				}
+				slices.Sort(parts) // whichever server was read first
 				value = strings.Join(parts, ", ")
 			}
 			if before, known := facts[s.Name]; known && before != value {
