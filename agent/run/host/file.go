@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -76,8 +77,15 @@ type openFile struct {
 	round int // of the last read
 }
 
-// mostOpen bounds the files that stay open.
-const mostOpen = 160
+// mostOpen bounds the files that stay open: at most an eighth of what the process may have open, which
+// it needs for connections and records.
+var mostOpen = sync.OnceValue(func() int {
+	var limit unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil {
+		return 0
+	}
+	return int(min(160, limit.Cur/8))
+})
 
 // read returns the content of a file, valid until the next call.
 func (f *openFiles) read(path string) (data []byte, err error) {
@@ -114,7 +122,7 @@ func (f *openFiles) use(path string, read func(*os.File) error) error {
 		return &fs.PathError{Op: "open", Path: path, Err: err}
 	}
 	file := &openFile{os.NewFile(uintptr(fd), path), f.round}
-	if err = read(file.File); err != nil || len(f.open) >= mostOpen {
+	if err = read(file.File); err != nil || len(f.open) >= mostOpen() {
 		file.Close()
 		return err
 	}

@@ -56,14 +56,14 @@ func TestOpenFiles(t *testing.T) {
 		t.Errorf("an ended process has the threads %q", names)
 	}
 
-	for i := range 2 * mostOpen {
+	for i := range 2 * mostOpen() {
 		other := filepath.Join(filepath.Dir(path), strconv.Itoa(i))
 		if err := os.WriteFile(other, []byte("x"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		read(other)
 	}
-	if len(f.open) != mostOpen {
+	if len(f.open) != mostOpen() {
 		t.Errorf("%d files are open", len(f.open))
 	}
 	f.closeUnread()
