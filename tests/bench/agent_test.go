@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/many/ab"
 	"github.com/benchwatch/benchwatch/internal/servers"
 )
 
@@ -300,53 +301,62 @@ func sampling(d *daemon) values {
 }
 
 // BenchmarkRounds runs sysbench with and without everything of benchwatch (agent at 1 Hz on
-// three servers, wrapper) in turn, so that what else the machine does affects both.
-// resolution-% is how far the ratios of single rounds are apart.
+// three servers, wrapper) as `benchwatch ab` does: in short blocks that alternate, with sysbench against
+// itself beside them, until the difference is within one per cent, or is not. resolution-% is half the interval of
+// the ratio, noise-floor-% what sysbench shows against itself.
 func BenchmarkRounds(b *testing.B) {
-	const rounds = 5
 	config := targets(b, 3)
 	g, err := database()
 	must(b, g, err)
-	command := append([]string{"sysbench"}, sysbench(g, "oltp_read_only", "--threads=4", "--report-interval=1", "--time=10", "run")...)
+	command := append([]string{"sysbench"}, sysbench(g, "oltp_read_only", "--threads=4", "--report-interval=1", "--time=5", "run")...)
 	alone := func(b *testing.B) float64 {
-		_, out := cpuOf(b, command...)
+		// A session of its own, as benchwatch starts a tool: the kernel divides the CPU by sessions.
+		_, out := cpuOf(b, append([]string{"setsid", "--wait"}, command...)...)
 		return throughput(b, out)
 	}
 	alone(b) // warms the caches
-	const without = "sysbench alone"
-	contenders := []string{without}
-	observers := map[string]string{}
+	const without, tps = "sysbench alone", "tps"
+	var unobserved []float64
 	builds(func(program, binary string) {
-		contenders = append(contenders, program)
-		observers[program] = binary
-	})
-	rates, spent := map[string][]float64{}, map[string]float64{}
-	for round := range rounds {
-		for i := range contenders { // each goes first in turn, for machines that get slower
-			program := contenders[(i+round)%len(contenders)]
-			if program == without {
-				rates[program] = append(rates[program], alone(b))
-				continue
+		plan := ab.Plan{Arms: []ab.Arm{{Name: without}, {Name: program}}, Seed: 1, Measure: tps, Limit: 0.01, MaxSeconds: 10 * 60}
+		var blocks []ab.Block
+		var rates, spent []float64
+		run := func(b *testing.B, arm string, round int) {
+			began := time.Now()
+			rate := 0.0
+			if arm == program {
+				var cpu float64
+				rate, cpu = observed(b, g, binary, config, command)
+				rates, spent = append(rates, rate), append(spent, cpu)
+			} else {
+				rate = alone(b)
+				unobserved = append(unobserved, rate)
 			}
-			rate, cpu := observed(b, g, observers[program], config, command)
-			rates[program] = append(rates[program], rate)
-			spent[program] += cpu / rounds
+			blocks = append(blocks, ab.Block{Arm: arm, Round: round, Began: began, Seconds: time.Since(began).Seconds(), Measured: map[string]float64{tps: rate}})
 		}
-	}
-	for _, program := range contenders {
-		measure(b, program, func(*testing.B) values {
-			v := values{"transactions/s": median(rates[program])}
-			if program != without {
-				var ratios []float64
-				for i, rate := range rates[program] {
-					ratios = append(ratios, 100*rate/rates[without][i])
+		measure(b, program, func(b *testing.B) values {
+			previous := ""
+			for round := 0; plan.Over(blocks) == ""; round++ {
+				order := plan.Round(round)
+				if plan.Leads(previous, order[0]) {
+					run(b, order[0], -1)
 				}
-				v["ratio-%"], v["resolution-%"] = median(ratios), slices.Max(ratios)-slices.Min(ratios)
-				v["observer-cpu-%"] = spent[program]
+				for _, arm := range order {
+					run(b, arm, round)
+				}
+				previous = order[len(order)-1]
 			}
+			e := plan.Compare(blocks, tps)
+			one := &e.Arms[0]
+			v := values{
+				"transactions/s": median(rates), "ratio-%": 100 * one.Ratio.Value, "resolution-%": 50 * (one.High.Value - one.Low.Value),
+				"noise-floor-%": 100 * e.Floor.Value, "pairs": float64(one.Blocks / 2), "observer-cpu-%": median(spent),
+			}
+			b.Logf("%s: %s of %s, %.2f %% to %.2f %%", program, one.Verdict, without, 100*one.Low.Value, 100*one.High.Value)
 			return v
 		})
-	}
+	})
+	measure(b, without, func(*testing.B) values { return values{"transactions/s": median(unobserved)} })
 }
 
 // observed runs the command under benchwatch. It returns the throughput, and the CPU time of agent
