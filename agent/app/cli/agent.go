@@ -11,7 +11,6 @@ import (
 	"runtime"
 	"sync"
 	"syscall"
-	"time"
 
 	"github.com/prometheus/common/version"
 	"github.com/spf13/cobra"
@@ -79,8 +78,6 @@ func runAgent(s Streams, o *observing) error {
 	parts.Go(func() { logUnreadable(c, log) })
 	parts.Go(func() { failed <- b.Run(ctx) })
 	parts.Go(func() { failed <- o.serve(ctx, b, ls, log) })
-	unmap := time.NewTimer(started)
-	defer unmap.Stop()
 	for {
 		select {
 		case err := <-failed:
@@ -92,9 +89,6 @@ func runAgent(s Streams, o *observing) error {
 			return nil
 		case <-reload:
 			reloadConfig(o, b, log)
-		case <-unmap.C:
-			unmapProgram()
-			unmap.Reset(unmapEvery)
 		}
 	}
 }
