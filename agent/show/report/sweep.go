@@ -189,7 +189,12 @@ func (p *SweepPage) note() string {
 		}
 	}
 	if !from.IsZero() {
-		text += fmt.Sprintf(", from %s to %s", table.Moment(from), table.Moment(to))
+		// On one day, the date and the time zone once: the line fits a terminal.
+		begin, day := table.Moment(from), ""
+		if date := from.Local().Format("2006-01-02 "); strings.HasPrefix(table.Moment(to), date) {
+			begin, day = from.Local().Format(time.DateTime), date
+		}
+		text += fmt.Sprintf(", from %s to %s", begin, table.Moment(to)[len(day):])
 	}
 	slices.Sort(servers)
 	if servers = slices.Compact(servers); len(servers) > 0 {
