@@ -86,4 +86,5 @@ require (
 replace (
 	github.com/mwitkow/go-conntrack => ./third_party/conntrack
 	github.com/xdg-go/stringprep => ./third_party/stringprep
+	go.yaml.in/yaml/v2 => ./third_party/yaml
 )
