@@ -29,7 +29,7 @@ func TestToggleKilled(t *testing.T) {
 	}
 	waitSynced(t)
 	sql(t, 1, "CREATE USER toggle@127.0.0.1 IDENTIFIED BY 'switch'")
-	sql(t, 1, "GRANT SUPER, PROCESS ON *.* TO toggle@127.0.0.1")
+	sql(t, 1, "GRANT SUPER, CONNECTION ADMIN, PROCESS ON *.* TO toggle@127.0.0.1")
 	t.Cleanup(func() { sql(t, 1, "DROP USER toggle@127.0.0.1") })
 	setting := func(node int) string { return sql(t, node, "SELECT @@GLOBAL.slow_launch_time")[0] }
 	own := []string{setting(1), setting(2)}
