@@ -71,7 +71,7 @@ e2e: ## tests on real servers: MariaDB, Galera, MongoDB, PostgreSQL, Prometheus
 	$(GO) test -tags e2e -count 1 -p 2 -timeout 20m ./tests/e2e/... ./tests/tutorials
 
 .PHONY: limits-test
-limits-test: ## runs that one thing limits each, alone and beside programs that fill the CPU, or that differ in one thing, and what is reported of them
+limits-test: ## runs that one thing limits each, alone and beside programs that fill the CPU, or that differ in one thing, and what is reported of them; ab against long runs
 	@scripts/packages.sh test
 	$(GO) test -tags limits -count $(or $(REPEAT),1) -v -timeout 3h ./tests/limits
 
