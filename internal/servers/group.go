@@ -111,8 +111,8 @@ type state struct {
 // Start creates and starts servers in a new or empty folder, or restarts those of the folder with
 // their data. It does nothing if all of them are running.
 func Start(ctx context.Context, dir string, kind Kind, o Options) (_ *Group, err error) {
-	if !slices.Contains(Kinds, kind) {
-		return nil, fmt.Errorf("unknown kind %q of servers", kind)
+	if err := o.check(kind); err != nil {
+		return nil, err
 	}
 	if dir, err = filepath.Abs(dir); err != nil {
 		return nil, err
@@ -126,21 +126,10 @@ func Start(ctx context.Context, dir string, kind Kind, o Options) (_ *Group, err
 	if err := readState(dir, &s); err != nil {
 		return nil, err
 	}
-	switch {
-	case s.Kind != "" && s.Kind != kind:
+	if s.Kind != "" && s.Kind != kind {
 		return nil, fmt.Errorf("%s holds servers of kind %q", dir, s.Kind)
-	case o.Servers < 0 || o.Servers > 9:
-		return nil, fmt.Errorf("1 to 9 servers expected, not %d", o.Servers)
-	case o.Port != 0 && (o.Port < 1000 || o.Port > 65000):
-		return nil, fmt.Errorf("a base port between 1000 and 65000 expected, not %d", o.Port)
 	}
-	g := &Group{Dir: dir, Kind: kind, Port: o.Port, N: max(o.Servers, 1), Version: o.Version, Auth: o.Auth, attached: o.Attached, settings: o.Settings}
-	if s.Complete {
-		g.N, g.Version, g.Auth = s.Servers, s.Version, s.Auth
-		if g.Port == 0 {
-			g.Port = s.Port
-		}
-	}
+	g := newGroup(dir, kind, &o, &s)
 	if g.system, err = newSystem(ctx, g); err != nil {
 		return nil, err
 	}
@@ -151,16 +140,8 @@ func Start(ctx context.Context, dir string, kind Kind, o Options) (_ *Group, err
 			return nil, err
 		}
 	}
-	ports := 10*(g.system.portsPerServer()-1) + g.N
-	if g.Port == 0 {
-		if g.Port, err = FreePorts(ports); err != nil {
-			return nil, err
-		}
-	}
-	for i := range g.system.portsPerServer() {
-		if port := takenPort(g.Port+10*i, g.N); port != 0 {
-			return nil, fmt.Errorf("port %d is taken", port)
-		}
+	if err := g.choosePorts(); err != nil {
+		return nil, err
 	}
 	s.Kind, s.Port, s.Servers, s.Version, s.Auth = kind, g.Port, g.N, g.Version, g.Auth
 	if err := writeState(dir, s); err != nil {
@@ -180,18 +161,61 @@ func Start(ctx context.Context, dir string, kind Kind, o Options) (_ *Group, err
 			return nil, err
 		}
 	}
-	for n := 1; n <= g.N; n++ {
-		if err := g.configure(n); err != nil {
-			return nil, err
-		}
-	}
-	if err := g.system.startAll(ctx); err != nil {
+	if err := g.startAll(ctx); err != nil {
 		return nil, err
 	}
 	if kind == MongoDB {
 		return g, nil
 	}
 	return g, g.writeSysbenchConfig()
+}
+
+// newGroup returns a group with the settings of its folder, if that is complete, and of the options.
+func newGroup(dir string, kind Kind, o *Options, s *state) *Group {
+	g := &Group{Dir: dir, Kind: kind, Port: o.Port, N: max(o.Servers, 1), Version: o.Version, Auth: o.Auth, attached: o.Attached, settings: o.Settings}
+	if s.Complete {
+		g.N, g.Version, g.Auth = s.Servers, s.Version, s.Auth
+		if g.Port == 0 {
+			g.Port = s.Port
+		}
+	}
+	return g
+}
+
+func (g *Group) startAll(ctx context.Context) error {
+	for n := 1; n <= g.N; n++ {
+		if err := g.configure(n); err != nil {
+			return err
+		}
+	}
+	return g.system.startAll(ctx)
+}
+
+func (o *Options) check(kind Kind) error {
+	switch {
+	case !slices.Contains(Kinds, kind):
+		return fmt.Errorf("unknown kind %q of servers", kind)
+	case o.Servers < 0 || o.Servers > 9:
+		return fmt.Errorf("1 to 9 servers expected, not %d", o.Servers)
+	case o.Port != 0 && (o.Port < 1000 || o.Port > 65000):
+		return fmt.Errorf("a base port between 1000 and 65000 expected, not %d", o.Port)
+	}
+	return nil
+}
+
+// choosePorts takes free ports, or makes sure that the given ones are free.
+func (g *Group) choosePorts() (err error) {
+	if g.Port == 0 {
+		if g.Port, err = FreePorts(10*(g.system.portsPerServer()-1) + g.N); err != nil {
+			return err
+		}
+	}
+	for i := range g.system.portsPerServer() {
+		if port := takenPort(g.Port+10*i, g.N); port != 0 {
+			return fmt.Errorf("port %d is taken", port)
+		}
+	}
+	return nil
 }
 
 // Open returns the group in a folder.

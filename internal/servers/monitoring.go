@@ -73,13 +73,8 @@ func StartMonitoring(ctx context.Context, dir string, g *Group, o MonitoringOpti
 	if err := m.configure(g, o); err != nil {
 		return nil, err
 	}
-	if err := m.daemon(ctx, "node_exporter", m.port(2), "/", "prometheus-node-exporter", "--log.level=warn"); err != nil {
+	if err := m.startExporters(ctx, g); err != nil {
 		return nil, err
-	}
-	for n := 1; n <= g.N; n++ {
-		if err := m.exporter(ctx, g, n); err != nil {
-			return nil, err
-		}
 	}
 	if err := m.daemon(ctx, "alertmanager", m.port(1), "/-/ready", "prometheus-alertmanager", "--config.file="+dir+"/alerts/alertmanager.yml",
 		"--storage.path="+dir+"/alertmanager", "--cluster.listen-address=", "--log.level=warn"); err != nil {
@@ -105,6 +100,18 @@ func StartMonitoring(ctx context.Context, dir string, g *Group, o MonitoringOpti
 	}
 	state.Filled = !o.Grafana.own
 	return m, errors.Join(writeState(dir, state), m.fillGrafana(ctx, o.Grafana))
+}
+
+func (m *Monitoring) startExporters(ctx context.Context, g *Group) error {
+	if err := m.daemon(ctx, "node_exporter", m.port(2), "/", "prometheus-node-exporter", "--log.level=warn"); err != nil {
+		return err
+	}
+	for n := 1; n <= g.N; n++ {
+		if err := m.exporter(ctx, g, n); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // OpenMonitoring returns the monitoring in a folder.

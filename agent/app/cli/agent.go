@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -43,18 +44,9 @@ func runAgent(s Streams, o *observing) error {
 	if err != nil {
 		return err
 	}
-	info := rundir.AgentInfo{PID: os.Getpid(), Address: ls[0].Addr().String(), URL: o.pageURL(ls[0])}
-	if o.configFile != "" {
-		if info.Config, err = filepath.Abs(o.configFile); err != nil {
-			return err
-		}
-	}
-	claim, err := rundir.ClaimAgent(c.DataDir, info)
-	if errors.Is(err, rundir.ErrAgentRuns) {
-		return withHint(err, "stop the other agent, or choose another folder with --data-dir")
-	}
+	claim, err := o.claim(c.DataDir, ls[0])
 	if err != nil {
-		return withHint(err, hintDataDir)
+		return err
 	}
 	defer claim.Close()
 	b, err := observer.New(observer.Options{Config: c, Logger: log, Authenticated: o.authenticated})
@@ -91,6 +83,24 @@ func runAgent(s Streams, o *observing) error {
 			reloadConfig(o, b, log)
 		}
 	}
+}
+
+// claim makes this process the agent of a data directory.
+func (o *observing) claim(dataDir string, l net.Listener) (claim *os.File, err error) {
+	info := rundir.AgentInfo{PID: os.Getpid(), Address: l.Addr().String(), URL: o.pageURL(l)}
+	if o.configFile != "" {
+		if info.Config, err = filepath.Abs(o.configFile); err != nil {
+			return nil, err
+		}
+	}
+	claim, err = rundir.ClaimAgent(dataDir, info)
+	switch {
+	case errors.Is(err, rundir.ErrAgentRuns):
+		return nil, withHint(err, "stop the other agent, or choose another folder with --data-dir")
+	case err != nil:
+		return nil, withHint(err, hintDataDir)
+	}
+	return claim, nil
 }
 
 func logUnreadable(c *config.Config, log *slog.Logger) {

@@ -103,15 +103,8 @@ func (r *runCommand) runOn() error {
 	if r.config, err = r.load(); err != nil {
 		return ownFailure(err, "")
 	}
-	command, meta, err := r.describe()
+	command, meta, err := r.prepare(tool.PlaceElsewhere)
 	if err != nil {
-		return err
-	}
-	meta.Place = tool.PlaceElsewhere
-	if err := r.chooseServers(&command, &meta); err != nil {
-		return err
-	}
-	if err := r.awaitReady(context.Background(), &meta); err != nil {
 		return err
 	}
 	remote, err := r.newRemote(&meta)
@@ -123,16 +116,8 @@ func (r *runCommand) runOn() error {
 	defer stop()
 	signals := catchSignals()
 	defer signal.Stop(signals)
-	starting, started := context.WithCancel(ctx)
+	starting, started := untilSignal(ctx, signals)
 	defer started()
-	go func() { // a signal before the start ends it
-		select {
-		case sig := <-signals:
-			started()
-			signals <- sig
-		case <-starting.Done():
-		}
-	}()
 	if err := remote.Connect(starting); err != nil {
 		return remoteFailure(r.streams, "connect", err)
 	}
@@ -159,6 +144,20 @@ func (r *runCommand) runOn() error {
 		own = &observation{}
 	}
 	return r.followGroup(ctx, remote, own, signals)
+}
+
+// untilSignal returns a context that a signal ends, which stays in signals.
+func untilSignal(ctx context.Context, signals chan os.Signal) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		select {
+		case sig := <-signals:
+			cancel()
+			signals <- sig
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
 }
 
 // newRemote returns the generators of a group that does not exist yet.

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/common/version"
 	"github.com/spf13/cobra"
 
+	"github.com/benchwatch/benchwatch/agent/base/terminal"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/run/record"
 	"github.com/benchwatch/benchwatch/agent/show/report"
@@ -76,24 +77,26 @@ func (r *reportCommand) run(s Streams) error {
 		}
 		doc.Runs = append(doc.Runs, one)
 	}
-	err = r.document(s.through(pager), func(w io.Writer) error {
-		switch r.format {
-		case "text":
-			return doc.Text(w, screen)
-		case "markdown":
-			return doc.Markdown(w)
-		case "csv":
-			return doc.CSV(w)
-		case "json":
-			return table.JSON(w, doc)
-		default:
-			return doc.HTML(w)
-		}
-	})
+	err = r.document(s.through(pager), func(w io.Writer) error { return r.write(w, &doc, screen) })
 	if err == nil && incomplete { // what is missing was printed
 		return &exitError{Status: exitFailure}
 	}
 	return err
+}
+
+func (r *reportCommand) write(w io.Writer, doc *report.Document, screen terminal.Terminal) error {
+	switch r.format {
+	case "text":
+		return doc.Text(w, screen)
+	case "markdown":
+		return doc.Markdown(w)
+	case "csv":
+		return doc.CSV(w)
+	case "json":
+		return table.JSON(w, doc)
+	default:
+		return doc.HTML(w)
+	}
 }
 
 // writeJSON writes the report of one run for a program.

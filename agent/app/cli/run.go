@@ -121,6 +121,20 @@ func ownFailure(err error, hint string) error {
 	return &exitError{Status: exitOwnFailure, Err: err, Hint: hint}
 }
 
+// prepare describes the run, and waits for its servers. place is where the tool runs, empty if that is
+// seen from its command.
+func (r *runCommand) prepare(place tool.Place) (commandline.Command, rundir.Meta, error) {
+	command, meta, err := r.describe()
+	if err != nil {
+		return command, meta, err
+	}
+	meta.Place = cmp.Or(place, meta.Place)
+	if err := r.chooseServers(&command, &meta); err != nil {
+		return command, meta, err
+	}
+	return command, meta, r.awaitReady(context.Background(), &meta)
+}
+
 func (r *runCommand) run() error {
 	err := r.check()
 	if err != nil {
@@ -136,14 +150,8 @@ func (r *runCommand) run() error {
 	if err := r.abort.connect(context.Background(), r.config.Prometheus.URL); err != nil {
 		return err
 	}
-	command, meta, err := r.describe()
+	command, meta, err := r.prepare("")
 	if err != nil {
-		return err
-	}
-	if err := r.chooseServers(&command, &meta); err != nil {
-		return err
-	}
-	if err := r.awaitReady(context.Background(), &meta); err != nil {
 		return err
 	}
 	if err = r.create(meta); err != nil {

@@ -287,9 +287,7 @@ func (f *Feed) Follow(ctx context.Context, path string, stream tool.Stream, noti
 			patience = FlushAfter
 		}
 		if l.Unterminated {
-			f.mu.Lock()
-			f.torn = true
-			f.mu.Unlock()
+			f.tear()
 		}
 		line := tool.Line{Stream: stream, Text: l.Text, Cut: l.Cut}
 		if l.Offset < past {
@@ -298,4 +296,11 @@ func (f *Feed) Follow(ctx context.Context, path string, stream tool.Stream, noti
 			f.line(line, f.now(), true)
 		}
 	}
+}
+
+// tear records that the last line has no end.
+func (f *Feed) tear() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.torn = true
 }

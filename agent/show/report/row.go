@@ -13,6 +13,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/base/terminal"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/run/ingest"
 	"github.com/benchwatch/benchwatch/agent/run/record"
 	"github.com/benchwatch/benchwatch/agent/run/review"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
@@ -138,6 +139,30 @@ func CSV(w io.Writer, rows []review.Row) error {
 func WriteOutcome(w io.Writer, h *record.History, unsampled string, t terminal.Terminal) error {
 	s := &h.Snapshot
 	r := review.NewObservedRow(h)
+	figures := outcomeFigures(&r, s, unsampled)
+	var b bytes.Buffer
+	_ = figures.Text(&b) // a Buffer takes everything
+	part := func(title string, lines ...document.Sentence) {
+		fmt.Fprintf(&b, "  %s\n", t.Paint(terminal.Strong, title))
+		block := document.Lines(lines...)
+		block.Text(&b, t, 4)
+	}
+	if all := review.Requirements(s.Meta.Required, &r); len(all) > 0 {
+		part("required", requirementLines(all)...)
+	}
+	// What to configure for what is not known is in the report.
+	if v := r.Limits; v != nil && (len(v.Findings) > 0 || v.Unlimited != "" || v.Unexplained != nil) {
+		known := *v
+		known.Missing = nil
+		part("what limited this run", limitLines(&known)...)
+	}
+	part("how far to trust this", trustLines(review.Trust(h, &r))...)
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// outcomeFigures are the lines of a run's outcome that have a name and a value.
+func outcomeFigures(r *review.Row, s *ingest.Snapshot, unsampled string) *table.Table {
 	figures := table.New(table.Named("", "")...)
 	add := func(name, value string) {
 		figures.Add(table.Text("  "+name), table.Text(value))
@@ -178,23 +203,5 @@ func WriteOutcome(w io.Writer, h *record.History, unsampled string, t terminal.T
 	for _, target := range slices.Sorted(maps.Keys(s.Meta.Drain)) {
 		add("drain "+target, s.Meta.Drain[target].String())
 	}
-	var b bytes.Buffer
-	_ = figures.Text(&b) // a Buffer takes everything
-	part := func(title string, lines ...document.Sentence) {
-		fmt.Fprintf(&b, "  %s\n", t.Paint(terminal.Strong, title))
-		block := document.Lines(lines...)
-		block.Text(&b, t, 4)
-	}
-	if all := review.Requirements(s.Meta.Required, &r); len(all) > 0 {
-		part("required", requirementLines(all)...)
-	}
-	// What to configure for what is not known is in the report.
-	if v := r.Limits; v != nil && (len(v.Findings) > 0 || v.Unlimited != "" || v.Unexplained != nil) {
-		known := *v
-		known.Missing = nil
-		part("what limited this run", limitLines(&known)...)
-	}
-	part("how far to trust this", trustLines(review.Trust(h, &r))...)
-	_, err := w.Write(b.Bytes())
-	return err
+	return figures
 }
