@@ -13,8 +13,7 @@ const lagNow = live(`topk(1, ${serverGauge('benchwatch_replication_lag_seconds')
 const pausedNow = live(`max(${perServer('target:benchwatch_galera_flow_control_paused:ratio_rate15s{cluster=~"$cluster"}')})`);
 /** Of several runs, the worst: a tile has no room for their names. */
 const lagOfRun = over(`max(max_over_time(run:benchwatch_replication_lag_seconds:max{${runs}}[$__range]))`);
-const pausedOfRun = (f: 'avg' | 'max') =>
-  over(`max(${f}_over_time(run:benchwatch_galera_flow_control_paused:ratio_rate15s{${runs}}[$__range]))`);
+const pausedOfRun = (f: 'avg' | 'max') => over(`max(${f}_over_time(run:benchwatch_galera_flow_control_paused:ratio_rate15s{${runs}}[$__range]))`);
 
 export function worstLag(span: number): AnyPanel {
   return stat({
@@ -45,9 +44,7 @@ export function flowControlNow(span: number): AnyPanel {
     limits: limits.flowControl,
     filled: true,
     text: BigValueTextMode.ValueAndName,
-    queries: [
-      now(alternatives('name', { 'last 15 s': pausedNow, 'mean of run': pausedOfRun('avg'), 'worst 15 s': pausedOfRun('max') }), '{{name}}'),
-    ],
+    queries: [now(alternatives('name', { 'last 15 s': pausedNow, 'mean of run': pausedOfRun('avg'), 'worst 15 s': pausedOfRun('max') }), '{{name}}')],
   });
 }
 
