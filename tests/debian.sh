@@ -77,6 +77,7 @@ unshare --mount --pid --fork --kill-child bash -euc '
 	mount --rbind /dev "$SYSTEM/dev"
 	mount -t proc proc "$SYSTEM/proc"
 	mount -t sysfs -o ro sysfs "$SYSTEM/sys"
+	[[ ! -d /sys/fs/cgroup ]] || mount --rbind /sys/fs/cgroup "$SYSTEM/sys/fs/cgroup" # as root has it on a machine
 	mount -t tmpfs tmpfs "$SYSTEM/run"
 	mount -t tmpfs tmpfs "$SYSTEM/tmp"
 	mount --bind "$GOROOT_HERE" "$SYSTEM/usr/local/go"
