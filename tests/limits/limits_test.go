@@ -268,8 +268,6 @@ var events = map[string]string{
  con:query("UPDATE sbtest1 SET k = k + 1 WHERE id = 1")
  for i = 1, 9 do con:query("SELECT c FROM sbtest2 WHERE id = " .. i) end
  con:query("COMMIT")`,
-	"purge": `local first = sysbench.rand.uniform(1, 99900)
- con:query("UPDATE sbtest1 SET k = k + 1 WHERE id BETWEEN " .. first .. " AND " .. first + 99)`,
 	"row locks beside lag": `con:query("BEGIN")
  con:query("UPDATE sbtest1 SET k = k + 1 WHERE id <= 200")
  con:query("SELECT SLEEP(0.01)")
@@ -431,14 +429,6 @@ var cases = []limited{
 			set(t, "sync_binlog", "0")
 			set(t, "innodb_log_file_size", strconv.Itoa(16<<20)) // two seconds of writes
 			limitDisk(t, 0, 150)
-		})},
-	{name: "purge", want: one(analysis.LimitPurge), noise: anyNoise, args: []string{"--threads=8", "--time=15"},
-		setup: onShared(func(t *testing.T) { // purge keeps going: a server delays no write for what it can't purge
-			set(t, "innodb_flush_log_at_trx_commit", "0")
-			set(t, "sync_binlog", "0")
-			set(t, "innodb_purge_threads", "1")
-			set(t, "innodb_max_purge_lag_delay", "20000")
-			set(t, "innodb_max_purge_lag", "100")
 		})},
 	{name: "rate above the server's", want: one(analysis.LimitSleep), noise: anyNoise, args: []string{"--threads=4", "--rate=1000", "--time=12"}},
 	{name: "rate", args: []string{"oltp_point_select", "--threads=4", "--rate=100", "--time=8"}, noise: anyNoise},
