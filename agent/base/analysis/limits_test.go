@@ -87,6 +87,11 @@ func TestFindLimits(t *testing.T) {
 			m := e.shared(ThreadsEvidence{2.5, 9, 0, nan}, ThreadsEvidence{5.2, 15, 0, nan})
 			m.CPU, m.ToolCPU, m.ServersCPU, m.OthersCPU = Level{1, 1}, 300, 600, 20
 		}, LimitSharedCPU, "sysbench 33 %, n1 65 %, other programs 2.2 %"},
+		// What the cores were idle is not what other programs took.
+		"few other programs beside idle cores": {func(e *Evidence) {
+			m := e.shared(ThreadsEvidence{0.2, 2, 0, nan}, ThreadsEvidence{6, 12, 0, nan})
+			m.CPU, m.ToolCPU, m.ServersCPU, m.OthersCPU = Level{0.77, 0.2}, 16, 600, 4
+		}, LimitSharedCPU, "clients waited for a core of vm for 44 % of their time. Its 8 cores were 77 % busy: of what was used, sysbench 2.6 %, n1 97 %, other programs 0.65 %"},
 		"other programs on the generator": {func(e *Evidence) {
 			m := &e.Machines[0]
 			m.CPU, m.ToolCPU, m.OthersCPU, m.Tool = Level{1, 1}, 100, 860, ThreadsEvidence{0.8, 12, 0, nan}

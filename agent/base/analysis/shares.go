@@ -410,7 +410,7 @@ func (m *MachineEvidence) withoutOthers(waited float64) (byOthers, busy float64)
 			least = max(least, p.Running/p.Cores)
 		}
 	}
-	byOthers = max(0, min(waited, 1-least))
+	byOthers = max(0, min(waited, m.CPU.Mean-least)) // what is idle is not theirs
 	return byOthers, min(1, used/(1-byOthers))
 }
 
