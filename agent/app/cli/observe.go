@@ -106,8 +106,8 @@ func waiting(log *slog.Logger, what string) (done func()) {
 	return sync.OnceFunc(func() { close(stop) })
 }
 
-// logPanics logs what made an answer end as an error: the log of the server, which the connections
-// of strangers fill, is for debugging.
+// logPanics logs a panic of a handler as an error. The log of the HTTP server, which strangers can
+// fill with broken connections, is for debugging only.
 func logPanics(log *slog.Logger, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {

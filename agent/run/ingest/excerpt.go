@@ -21,8 +21,8 @@ func (v *Intervals) CopyRow(from *Intervals, row int, elapsed float64) {
 	v.Warmup, v.Part = append(v.Warmup, from.Warmup[row]), append(v.Part, from.Part[row])
 }
 
-// Excerpt returns the state at the end of a run of which v are all intervals, a part of those of whole. In
-// place of a summary it has their means; the minimum and the maximum of a latency are those of all.
+// Excerpt returns the state at the end of a run whose intervals are v, a part of those of whole. In place
+// of a summary it has their means, and the minimum and maximum of a latency. Percentiles are unknown.
 func (v *Intervals) Excerpt(meta rundir.Meta, whole *Snapshot, countsFailures bool) Snapshot {
 	s := Snapshot{Meta: meta, Phase: Over, Threads: whole.Threads, IntervalSeconds: whole.IntervalSeconds}
 	if len(v.Elapsed) == 0 {
@@ -64,6 +64,9 @@ func (v *Intervals) Excerpt(meta rundir.Meta, whole *Snapshot, countsFailures bo
 				value = slices.Min(known)
 			case "max":
 				value = slices.Max(known)
+			case "avg":
+			default: // percentiles have no mean
+				continue
 			}
 			s.Summary.Latencies = append(s.Summary.Latencies, tool.Latency{Operation: key.Operation, Stat: key.Stat, Seconds: value})
 		case key.Measure == tool.ErrorRate && series.IsKnown(seconds):

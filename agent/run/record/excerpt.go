@@ -16,7 +16,7 @@ const ExcerptSlack = 0.2
 
 // Excerpt returns a part of the run as a run: its axis begins where the part begins, and the tool ends
 // where the part ends. It has the intervals within the part, and their means in place of the tool's
-// summary. What is known of the whole run only is absent: messages, statements, drain. So are the
+// summary. What is known of the whole run only is absent: percentiles, messages, statements, drain. So are the
 // settings that changed during the run, if the part is too short for a reading of them.
 func (h *History) Excerpt(ctx context.Context, part series.Span) (*History, error) {
 	e := &History{Zero: h.At(part.From), dir: h.dir, tool: h.tool, part: Whole, within: series.Span{To: part.To - part.From}}

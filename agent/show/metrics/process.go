@@ -29,7 +29,7 @@ var (
 	goGoroutines = standard("go_goroutines", "Goroutines, without those of Go's runtime.")
 )
 
-// runtimeFamilies are the families of what Go's runtime knows: each is the sum of its values.
+// runtimeFamilies describe Go's runtime: each value is the sum of the runtime's own ones.
 var runtimeFamilies = []struct {
 	*Family
 	values []string

@@ -15,7 +15,7 @@ import (
 // maxBlocks limits the blocks of a comparison that is shown; a block takes seconds.
 const maxBlocks = 5000
 
-// comparisonOf returns the id of the A/B comparison to which a run belongs; empty if to none.
+// comparisonOf returns the id of the A/B comparison that a run belongs to; empty without one.
 func comparisonOf(s *ingest.Snapshot) string {
 	if id, ok := s.Meta.Labels["ab"]; ok {
 		return id
@@ -48,7 +48,7 @@ func (p *Page) serveComparison(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// comparison returns how far a comparison is. The error is fs.ErrNotExist if there is none.
+// comparison returns how far a comparison is, or fs.ErrNotExist.
 func (p *Page) comparison(id string) (document.Section, error) {
 	if id == "" {
 		return document.Section{}, fs.ErrNotExist
