@@ -397,13 +397,17 @@ func (r *Result) Note() string {
 func (r *Result) Table() *table.Table { return r.tableOf(r.measures) }
 
 // FirstTable is like Table, but only with the measures that are looked at first: throughput and headline
-// latency and, if they vary, errors, flow control, lag, drain and the CPU of machines.
+// latency and, if they vary, errors, flow control, lag, drain and the CPU of machines. If the CPU of
+// one machine varies, all machines have a column: they are compared with each other.
 func (r *Result) FirstTable() *table.Table {
+	busy := slices.ContainsFunc(r.measures, func(m review.Measure) bool { return m.Of == host.Busy && r.varies(&m) })
 	return r.tableOf(slices.DeleteFunc(slices.Clone(r.measures), func(m review.Measure) bool {
 		switch {
 		case m.IsHeadline, m.MoreIsBetter && m.Condition != "qps":
 			return false
-		case m.Condition == "errors", m.Condition == review.DrainCondition, m.Of == engine.FlowControl, m.Of == engine.LagSeconds, m.Of == host.Busy:
+		case m.Of == host.Busy:
+			return !busy
+		case m.Condition == "errors", m.Condition == review.DrainCondition, m.Of == engine.FlowControl, m.Of == engine.LagSeconds:
 			return !r.varies(&m)
 		}
 		return true

@@ -185,6 +185,45 @@ func TestMachinesInFigures(t *testing.T) {
 	}
 }
 
+// TestMachinesOfTable guards that the first table has either all machines or none, since their
+// CPU is compared.
+func TestMachinesOfTable(t *testing.T) {
+	for _, one := range []struct {
+		busy [2][2]float64 // by combination and machine
+		want []string
+	}{
+		{[2][2]float64{{0.30, 0.06}, {0.50, 0.06}}, []string{"db1 cpu busy %", "db2 cpu busy %"}},
+		{[2][2]float64{{0.30, 0.06}, {0.30, 0.06}}, nil},
+	} {
+		s := &sweep.Sweep{Sets: []sweep.Set{parsedSet(t, "threads=1,4")}}
+		s.Steps, _ = sweep.Plan(s.Sets, 1, sweep.Given, false)
+		rows := map[string]review.Row{}
+		for i := range s.Steps {
+			step := &s.Steps[i]
+			s.NewAttempt(step)
+			step.State = sweep.Done
+			row := review.Row{Values: tool.Values{{Measure: tool.Throughput, Value: 100.0}}}
+			for n, busy := range one.busy[i] {
+				row.Machines = append(row.Machines, review.Machine{
+					Machine: rundir.Machine{Host: fmt.Sprint("db", n+1)},
+					Values:  []review.Value{{Measure: host.Busy, Value: busy}},
+				})
+			}
+			rows[step.RunID] = row
+		}
+		r := s.Results(rows, compare.ByMedian)
+		var have []string
+		for _, head := range r.FirstTable().Head() {
+			if strings.Contains(head, "cpu busy") {
+				have = append(have, head)
+			}
+		}
+		if !slices.Equal(have, one.want) {
+			t.Errorf("busy %v: columns %q, want %q", one.busy, have, one.want)
+		}
+	}
+}
+
 // TestSeekMarksWhatWasFound guards that a seek does not call best what is beyond its conditions.
 func TestSeekMarksWhatWasFound(t *testing.T) {
 	r := swept(t, 1, map[int]float64{1: 100, 2: 190, 4: 300})
