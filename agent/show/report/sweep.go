@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -118,11 +119,19 @@ func (p *SweepPage) write(write func(*document.Page) error) error {
 		return err
 	}
 	r := p.Result
-	d := document.Document{ID: r.ID, Title: p.title(), Note: document.Sentence{Text: p.note()}}
-	if r.Found != nil {
-		d.Add("found", "Result", document.List(r.Found.Lines...))
+	d := document.Document{ID: r.ID, Title: p.title()}
+	switch {
+	case r.Found != nil:
+		d.Note.Strong = r.Found.Lines[0]
+		d.Add("found", "Result", document.List(r.Found.Lines[1:]...))
+	case len(r.Advice) > 0:
+		best := slices.MaxFunc(r.Advice, func(a, b sweep.Advice) int { return cmp.Compare(a.Best.Throughput, b.Best.Throughput) })
+		d.Note.Strong = best.Lines[0]
+		if others := r.Describe(best.Others); others != "" {
+			d.Note.Strong = strings.Replace(best.Lines[0], ": ", ": "+others+", ", 1)
+		}
+		d.Add("best", "Result", adviceBlocks(r)...)
 	}
-	d.Add("best", "Result", adviceBlocks(r)...)
 	d.Add("failed", "Failed steps", document.List(r.Failures()...))
 	first, all := document.Table(r.FirstTable()), document.Table(r.Table())
 	all = all.Folded(len(all.Head), "column")
@@ -140,7 +149,7 @@ func (p *SweepPage) write(write func(*document.Page) error) error {
 	t, ids := r.RunTable()
 	runs := document.Table(t)
 	runs.Runs, runs.Long = ids, true
-	d.Add("runs", "Runs", runs.Folded(len(ids), "run"))
+	d.Add("runs", "Runs", proseOf(p.note()), runs.Folded(len(ids), "run"))
 	d.Add("command", "Command", document.Command(r.Of.Command), hooks(r.Of))
 	return write(&document.Page{Title: d.Title, Made: p.Made, Version: p.Version, Address: p.Address, Documents: []document.Document{d}})
 }
@@ -189,12 +198,7 @@ func (p *SweepPage) note() string {
 		}
 	}
 	if !from.IsZero() {
-		// On one day, the date and the time zone once: the line fits a terminal.
-		begin, day := table.Moment(from), ""
-		if date := from.Local().Format("2006-01-02 "); strings.HasPrefix(table.Moment(to), date) {
-			begin, day = from.Local().Format(time.DateTime), date
-		}
-		text += fmt.Sprintf(", from %s to %s", begin, table.Moment(to)[len(day):])
+		text += fmt.Sprintf(", from %s to %s", table.Moment(from), table.Moment(to))
 	}
 	slices.Sort(servers)
 	if servers = slices.Compact(servers); len(servers) > 0 {
@@ -215,14 +219,14 @@ func hooks(s *sweep.Sweep) document.Block {
 }
 
 // adviceBlocks are what follows for the number of threads in each combination of the others. What
-// follows in all of them is a block of its own.
+// follows in all of them is a block of its own. The best of one combination is in the note.
 func adviceBlocks(r *sweep.Result) []document.Block {
-	var shared []string
-	if len(r.Advice) > 1 {
-		shared = slices.DeleteFunc(slices.Clone(r.Advice[0].Lines), func(line string) bool {
-			return slices.ContainsFunc(r.Advice[1:], func(a sweep.Advice) bool { return !slices.Contains(a.Lines, line) })
-		})
+	if len(r.Advice) == 1 {
+		return []document.Block{document.List(r.Advice[0].Lines[1:]...)}
 	}
+	shared := slices.DeleteFunc(slices.Clone(r.Advice[0].Lines), func(line string) bool {
+		return slices.ContainsFunc(r.Advice[1:], func(a sweep.Advice) bool { return !slices.Contains(a.Lines, line) })
+	})
 	var blocks []document.Block
 	for _, a := range r.Advice {
 		b := document.List(slices.DeleteFunc(slices.Clone(a.Lines), func(line string) bool { return slices.Contains(shared, line) })...)

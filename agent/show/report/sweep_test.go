@@ -63,6 +63,7 @@ func TestResultFormats(t *testing.T) {
 		}
 	}
 	for want, in := range map[string]string{
+		"over threads\nbest: 2 threads, 191.50 tps": text.String(),
 		"2           2  191.50 [191.00 … 192.00]\n": text.String(),
 		"| 2 | 2 | 191.50 \\[191.00 … 192.00\\]":    markdown.String(),
 		"\n2,done,2,191.5,191,192,0.002\n":          csv.String(),
@@ -88,7 +89,7 @@ func TestSharedAdvice(t *testing.T) {
 	if err := errors.Join(page.Text(&text, terminal.Terminal{}), page.Markdown(&markdown)); err != nil {
 		t.Fatal(err)
 	}
-	want := "via=direct\n- best: 8 threads\n- no knee\nvia=proxy\n- best: 4 threads\nall combinations\n- one run each\n"
+	want := "best: via=direct, 8 threads\n\nResult\nvia=direct\n- best: 8 threads\n- no knee\nvia=proxy\n- best: 4 threads\nall combinations\n- one run each\n"
 	if !strings.Contains(text.String(), want) {
 		t.Errorf("have %q, want in it %q", text.String(), want)
 	}
