@@ -47,7 +47,7 @@ type abCommand struct {
 }
 
 func newAB() *cobra.Command {
-	cmd := newCommand("ab", "Find out which of two is faster, by short runs that alternate until the difference is decided.",
+	cmd := newCommand("ab", "Find out which of two setups is faster, with short runs that alternate until the difference is decided.",
 		"benchwatch ab --a host=db1 --b host=proxy1 --fail-if 'tps<-5%' -- sysbench oltp_read_write --mysql-host={host} --time=20 run")
 	r := &abCommand{
 		sweepCommand: &sweepCommand{labels: map[string]string{}, planned: true, repeat: 1, example: "benchwatch ab --a host=db1 --b host=db2 -- sysbench … --mysql-host={host} --time=20 run"},
@@ -62,18 +62,18 @@ func newAB() *cobra.Command {
 		cmd.texts(r.values[name], name, "K=V", help)
 	}
 	for _, name := range armNames[:2] {
-		cmd.text(r.commands[name], name+"-command", "COMMAND", "Command line of arm "+name+", in place of the one after --, as a shell reads it")
+		cmd.text(r.commands[name], name+"-command", "COMMAND", "Command line of arm "+name+" in shell syntax, instead of the command after --")
 	}
 	r.measure = "tps"
 	cmd.text(&r.measure, "measure", "NAME", "Measure to compare: tps, qps, p95, or the id of a measure of servers or machines")
-	cmd.text(&r.limit, "limit", "PERCENT", "Difference that matters: without a larger one the arms are equivalent (default: the least of --fail-if, else 5%)")
-	cmd.texts(&r.failIf, "fail-if", "LIMIT", "Exit with status 3 if an arm is beyond this limit, and run until that is decided: tps<-5%, p99>+10% (relative to a), errors>1%; repeatable")
-	cmd.toggle(&r.strict, "strict", "Exit with status 4 if a limit is not decided or, without one, the comparison is not")
+	cmd.text(&r.limit, "limit", "PERCENT", "Smallest difference that matters; arms that differ less are equivalent (default: the smallest of --fail-if, else 5%)")
+	cmd.texts(&r.failIf, "fail-if", "LIMIT", "Run until this limit is decided, and exit with status 3 if it is broken: tps<-5%, p99>+10% (relative to a), errors>1%; repeatable")
+	cmd.toggle(&r.strict, "strict", "Exit with status 4 if a limit or, without --fail-if, the comparison is undecided")
 	r.control = true
-	cmd.toggle(&r.control, "control", "Compare a with itself in the same rounds, for the noise floor of this machine; a fifth to a third of the time")
+	cmd.toggle(&r.control, "control", "Also compare a with itself to find the noise floor of the machine; takes a fifth to a third of the time")
 	r.maxTime = 30 * time.Minute
 	cmd.duration(&r.maxTime, "max-time", "End after this long, decided or not")
-	cmd.duration(&r.cut, "cut", "Leave out this much at the beginning of each block (default: a tenth of it, at least 1s)")
+	cmd.duration(&r.cut, "cut", "Leave out this much at the beginning of each block (default: a tenth of the block, 1s to 10s)")
 	cmd.whole(&r.seed, "seed", "N", "Seed of the order of the blocks (default: random)")
 	r.toggling.declare(cmd)
 	r.addRunning(cmd)

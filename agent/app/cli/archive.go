@@ -50,7 +50,7 @@ type pushed struct {
 
 func newArchivePush() *cobra.Command {
 	cmd, c := newArchiveCommand("push", "Upload closed runs that the archive does not have.", "benchwatch archive push last")
-	cmd.arguments(&c.names, "[RUN...]", "Id of a run, the beginning of one, or last (default: all closed runs)")
+	cmd.arguments(&c.names, "[RUN...]", "Id of a run, its beginning, or last (default: all closed runs)")
 	return cmd.does(c.push)
 }
 
@@ -139,7 +139,7 @@ type pulled struct {
 
 func newArchivePull() *cobra.Command {
 	cmd, c := newArchiveCommand("pull", "Fetch runs into the data directory.", "benchwatch archive pull 20261121T021403Z-oltp_read_write-t16")
-	cmd.arguments(&c.names, "RUN...", "Id of a run in the archive, the beginning of one, or last")
+	cmd.arguments(&c.names, "RUN...", "Id of a run in the archive, its beginning, or last")
 	return cmd.does(c.pull)
 }
 

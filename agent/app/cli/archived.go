@@ -31,7 +31,7 @@ const (
 // addArchive adds --archive, whose value can be left out.
 func addArchive(cmd command) *archived {
 	a := &archived{}
-	cmd.flag(archiveFlag, "Read runs from the team's archive instead of the data directory; without =URL from the one in the configuration", value{"URL", func() string { return "" }, func(s string) error {
+	cmd.flag(archiveFlag, "Read runs from the team's archive instead of the data directory; without =URL, from the archive of the configuration", value{"URL", func() string { return "" }, func(s string) error {
 		if a.asked = true; s != configuredArchive {
 			a.url = s
 		}

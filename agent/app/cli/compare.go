@@ -47,7 +47,7 @@ func newCompare() *cobra.Command {
 	cmd.choice(&r.format, "format", "FORMAT", "Format of the comparison: text, markdown, csv, json, html, svg (one figure over --x) or junit", "text", "markdown", "csv", "json", "html", "svg", "junit")
 	cmd.texts(&r.failIf, "fail-if", "LIMIT", "Exit with status 3 if a group is beyond this limit by more than noise: tps<-5%, p99>+10% (relative to the baseline), lag>10s, errors>1%; repeatable")
 	cmd.toggle(&r.strict, "strict", "Exit with status 4 if the runs don't show whether a limit of --fail-if is broken")
-	cmd.text(&r.x, "x", "NAME", "Fact, label or server setting along the axis of the figures; with it, one group is enough (default: the one that varies, threads before others)")
+	cmd.text(&r.x, "x", "NAME", "Fact, label or server setting along the axis of the figures; with it, one group is enough (default: the fact that varies, preferably threads)")
 	cmd.text(&r.lines, "lines", "NAME,NAME...", "Facts, labels or settings with one line per value, in addition to the groups (default: all that vary); run draws a line for each run")
 	cmd.text(&r.measure, "measure", "NAME,NAME...", "Measures of the figures and their table: tps, qps, duration, p95, an operation's (read_avg), cpu, lag … (default: all, tps in svg)")
 	r.averaging.declare(cmd)

@@ -51,11 +51,11 @@ func newExport() *cobra.Command {
 	cmd := newCommand("export", "Export all recorded data of runs with timestamps: for Prometheus (see scripts/backfill.sh), a spreadsheet or a program.",
 		"benchwatch export last --format=csv --output=run.csv")
 	r := &exportCommand{}
-	cmd.arguments(&r.names, "RUN|LOGFILE...", "Id of a run, the beginning of one, last, or a log file")
+	cmd.arguments(&r.names, "RUN|LOGFILE...", "Id of a run, its beginning, last, or a log file")
 	r.format = "openmetrics"
-	cmd.choice(&r.format, "format", "FORMAT", "Format of the export: openmetrics, blocks (of Prometheus' data directory, written into the folder --output), csv or json (one object per line)", "openmetrics", "blocks", "csv", "json")
+	cmd.choice(&r.format, "format", "FORMAT", "Format of the export: openmetrics, blocks (Prometheus blocks in the folder --output), csv or json (one object per line)", "openmetrics", "blocks", "csv", "json")
 	cmd.toggle(&r.servers, "servers", "With --format=csv, export the samples of the servers instead of the intervals of the tool")
-	cmd.text(&r.remote, "remote-write", "URL", "Send the export to this URL by Prometheus' remote write instead; the receiver must accept samples of that age")
+	cmd.text(&r.remote, "remote-write", "URL", "Send the export to this URL by Prometheus' remote write instead; the receiver must accept samples as old as the run")
 	cmd.text(&r.client, "remote-write.http-config", "FILE", "File with the login, TLS settings and headers for --remote-write, in the format of Prometheus' http_config")
 	r.logOptions = addLogOptions(cmd)
 	r.output.declare(cmd)

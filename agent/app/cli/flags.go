@@ -25,7 +25,7 @@ type configFlags struct {
 func (f *configFlags) declare(cmd command) {
 	otherwise := "none"
 	if f.ofAgent {
-		otherwise = "that of the running agent or of the package"
+		otherwise = "the configuration of the running agent or of the package"
 	}
 	cmd.text(&f.configFile, "config.file", "FILE", "Configuration file, benchwatch.yml (default: "+otherwise+")")
 }
@@ -120,7 +120,7 @@ func addInject(cmd command, inject *bool) {
 	*inject = true
 	cmd.toggle(inject, "inject", "Add the tool's option for a report every second").Hidden = true
 	get := func() string { return strconv.FormatBool(!*inject) }
-	cmd.boolean("no-inject", "Do not add the tool's option for a report every second to a command without one", get, func(on bool) { *inject = !on })
+	cmd.boolean("no-inject", "Do not add the option for a report every second if the command lacks it", get, func(on bool) { *inject = !on })
 }
 
 // unknownTool is the usage error for a --tool that set does not have.

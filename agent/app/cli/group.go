@@ -18,12 +18,12 @@ import (
 )
 
 func newGroupAttach() *cobra.Command {
-	cmd := newCommand("attach", "Follow a group to its end: one that `run --on` started, even after a lost connection, or one whose generators record in this data directory.",
+	cmd := newCommand("attach", "Follow a group to its end: after a lost connection of `run --on`, or if its generators record in this data directory.",
 		"benchwatch group attach 20261121T021403Z-oltp_read_write-t16")
 	r := &runCommand{observing: addObserving(cmd, "warn"), grouping: &grouping{}, connecting: &connecting{}, require: &requiring{}, lingerSet: true, inject: true}
 	cmd.duration(&r.linger, "linger", "Serve metrics this long after the end of the group, if no agent is running")
 	var name string
-	cmd.argument(&name, "NAME", "Name of the group, the id of its run")
+	cmd.argument(&name, "NAME", "Name of the group, which is the id of its run")
 	addFormat(cmd, &r.format, text, jsonFormat)
 	return cmd.does(func(s Streams) error { return r.attach(s, name) })
 }

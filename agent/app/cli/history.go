@@ -40,7 +40,7 @@ func newHistory() *cobra.Command {
 	r := &historyCommand{}
 	r.runFilter.declare(cmd)
 	r.measure = "tps"
-	cmd.text(&r.measure, "measure", "NAME", "Measure: tps, qps, tpmc, errors, a statistic of the latency (avg, p95 …), lag, flow_control or drain; or ratio, of the A/B comparisons")
+	cmd.text(&r.measure, "measure", "NAME", "Measure: tps, qps, tpmc, errors, a statistic of the latency (avg, p95 …), lag, flow_control or drain; ratio shows the A/B comparisons")
 	cmd.text(&r.by, "by", "NAME,NAME...", "Labels and facts with one series per value, in addition to tool, workload, threads, verb, the tool's options and the parameters of sweeps")
 	cmd.toggle(&r.mark, "mark", "Mark the first run of each new level")
 	r.format = "text"

@@ -44,7 +44,7 @@ benchwatch run \-\-sample \-\- sysbench oltp_read_write \-\-mysql\-host=db1 \-\-
 .EE
 .in
 .PP
-Read the result again, or compare the newest run with the four before:
+Read the result again, or compare the newest run with the four previous runs:
 .PP
 .in +4n
 .EX
@@ -78,7 +78,7 @@ Configuration of the packaged agent
 Runs of root, and of all users while the packaged agent runs
 .TP
 .I ~/.local/share/benchwatch
-Runs of a user without it
+Runs of a user without the packaged agent
 .SH SEE ALSO
 .BR sysbench (1),
 .BR prometheus (1)

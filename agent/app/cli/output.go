@@ -27,7 +27,7 @@ func (o *output) declare(cmd command) {
 }
 
 func (o *output) declareAll(cmd command) {
-	cmd.toggle(&o.all, "all", "Print all of the text, also rows, columns and sections that are usually left out")
+	cmd.toggle(&o.all, "all", "Print everything, including rows, columns and sections that are usually left out of the text")
 }
 
 // check returns an error if the file can't be written, before the work is done.

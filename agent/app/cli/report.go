@@ -27,7 +27,7 @@ func newReport() *cobra.Command {
 	cmd := newCommand("report", "Write a report about runs: text on a terminal, else a self-contained HTML file; or its tables in Markdown, CSV or JSON.",
 		"benchwatch report last --output=report.html")
 	r := &reportCommand{}
-	cmd.arguments(&r.names, "RUN...", "Id of a run, the beginning of one, or last")
+	cmd.arguments(&r.names, "RUN...", "Id of a run, its beginning, or last")
 	cmd.choice(&r.format, "format", "FORMAT", "Format of the report: text, html, markdown, csv or json (default: text on a terminal, else html)", "text", "html", "markdown", "csv", "json")
 	r.output.declare(cmd)
 	r.declareAll(cmd)

@@ -87,7 +87,7 @@ func newRun() *cobra.Command {
 	cmd := newCommand("run", "Run a benchmark tool and follow it. If the command is '-', the output of the tool is read from standard input.",
 		"benchwatch run -- sysbench oltp_read_write --threads=16 --time=60 run")
 	r := &runCommand{}
-	cmd.toggle(&r.sample, "sample", "Sample the servers that the tool connects to, with the login of its command line, which stays in memory")
+	cmd.toggle(&r.sample, "sample", "Sample the servers that the tool connects to, with the tool's own login, which stays in memory")
 	cmd.text(&r.title, "title", "TEXT", "Title of the run (default: workload, threads and target)")
 	cmd.labels(&r.labels, "label", "Label of the run; repeatable")
 	cmd.toggle(&r.quiet, "quiet,q", "Print only the tool's output, warnings and errors")

@@ -27,7 +27,7 @@ func addGrouping(cmd command) *grouping {
 	g := &grouping{}
 	cmd.text(&g.name, "group", "NAME", "Name of the run's group; {i} and {n} in the command are the generator's number and the number of generators")
 	cmd.whole(&g.generators, "generators", "N", "Number of generators in the group")
-	cmd.whole(&g.number, "generator", "I", "Number of this generator, from 1 (default: from the Kubernetes or Slurm job)")
+	cmd.whole(&g.number, "generator", "I", "Number of this generator, from 1 (default: index of the Kubernetes or Slurm job)")
 	cmd.text(&g.startAt, "start-at", "TIME", "Start the tool at this time: 2026-11-21T14:03:00Z, 14:03 or 14:03:20")
 	cmd.toggle(&g.await, "await-start", "Wait until another process sets the start").Hidden = true
 	return g

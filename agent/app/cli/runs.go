@@ -39,7 +39,7 @@ func newRunsList(name string) *cobra.Command {
 	cmd := newCommand(name, "List runs, the newest last. This is the default command of `runs`.",
 		"benchwatch runs --tool=sysbench --since=7d")
 	r := &runsCommand{}
-	cmd.whole(&r.last, "last", "N", "Only the newest N of them (default: all)")
+	cmd.whole(&r.last, "last", "N", "Only the newest N runs (default: all)")
 	r.runFilter.declare(cmd)
 	addFormat(cmd, &r.format, text, jsonFormat)
 	r.store = addReadingStore(cmd)
@@ -238,7 +238,7 @@ func newRunsRemove() *cobra.Command {
 	cmd := newCommand("rm", "Remove runs with all recorded data.",
 		"benchwatch runs rm 20261121T021403Z-oltp_read_write-t16")
 	r := &runsRemoveCommand{}
-	cmd.arguments(&r.names, "RUN...", "Id of a run or the beginning of one")
+	cmd.arguments(&r.names, "RUN...", "Id of a run or its beginning")
 	cmd.toggle(&r.yes, "yes,y", "Do not ask for confirmation")
 	addFormat(cmd, &r.format, text, jsonFormat)
 	r.store = addStore(cmd)

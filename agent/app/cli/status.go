@@ -48,7 +48,7 @@ func newStatus() *cobra.Command {
 	s.configFlags.declare(cmd)
 	s.logFlags.declare(cmd, "error")
 	cmd.text(&s.target.Engine, "engine", "ENGINE", "Engine of a server that is not in the configuration")
-	cmd.text(&s.target.Address, "address", "ADDR", "Address of that server, host:port")
+	cmd.text(&s.target.Address, "address", "ADDR", "Address of this server, host:port")
 	cmd.text(&s.target.User, "user", "NAME", "User to connect as")
 	cmd.text(&s.target.PasswordFile, "password-file", "FILE", "File with the password of the user")
 	s.interval = time.Second

@@ -263,8 +263,8 @@ type selecting struct {
 
 func addSelecting(cmd command) *selecting {
 	s := &selecting{}
-	cmd.texts(&s.clusters, "cluster", "NAME", "Cluster of the configuration that the run uses; repeatable (default: the one that the tool connects to)")
-	cmd.text(&s.targets, "targets", "NAME,NAME...", "Targets of the configuration that the run uses, in addition to those of --cluster")
+	cmd.texts(&s.clusters, "cluster", "NAME", "Cluster of the configuration that the run uses; repeatable (default: the cluster that the tool connects to)")
+	cmd.text(&s.targets, "targets", "NAME,NAME...", "Targets of the configuration that the run uses, in addition to the targets of --cluster")
 	return s
 }
 

@@ -75,7 +75,7 @@ func newSweep() *cobra.Command {
 	cmd.texts(&r.sets, "set", "NAME=V,V...", "Values for the placeholder {NAME} in the command and the hooks; repeat the flag to run all combinations")
 	r.repeat = 1
 	cmd.whole(&r.repeat, "repeat", "N", "Number of trials per combination; each round runs all combinations once")
-	cmd.toggle(&r.warmup, "warmup-run", "First run the first combination once without counting it")
+	cmd.toggle(&r.warmup, "warmup-run", "Run the first combination once before the others, without counting it")
 	r.order = "given"
 	cmd.choice(&r.order, "order", "ORDER", "Order of the combinations in each round: given or random", "given", "random")
 	cmd.text(&r.stopWhen, "stop-when", "CONDITION", "Skip combinations with more threads once a run meets this condition, such as p95>100ms or errors>1%, or at a plateau: 'gain<5% for 2 steps'")
@@ -94,7 +94,7 @@ func (r *sweepCommand) addRunning(cmd command) {
 	r.abort = addAborting(cmd)
 	cmd.text(&r.before, "before", "COMMAND", "Shell command to run before each run, such as a restart of the proxy; may contain {NAME}")
 	cmd.text(&r.after, "after", "COMMAND", "Shell command to run after each run; may contain {NAME}")
-	cmd.text(&r.resume, "resume", "ID", "Resume an interrupted sweep, or print the result of a finished one; last is the newest")
+	cmd.text(&r.resume, "resume", "ID", "Resume an interrupted series of runs, or print the result of a finished series; last is the newest")
 	cmd.text(&r.title, "title", "TEXT", "Title of the runs; may contain {NAME}")
 	cmd.labels(&r.labels, "label", "Label of all runs; repeatable")
 	cmd.text(&r.tool, "tool", "NAME", "Benchmark tool (default: recognised from the command)")

@@ -31,11 +31,11 @@ type toggling struct {
 
 func (t *toggling) declare(cmd command) {
 	cmd.text(&t.text, "toggle", "TEXT", "Switch a setting within one run: SET GLOBAL name = {v}, a request such as 'POST http://…={v}', or a shell command with {v}")
-	cmd.text(&t.choices, "values", "V,V...", "Values of the setting, of which the first is arm a")
+	cmd.text(&t.choices, "values", "V,V...", "Values of the setting; the first is arm a")
 	t.every = 20 * time.Second
 	cmd.duration(&t.every, "every", "Length of a block between two switches")
-	cmd.text(&t.on, "toggle-on", "NAME,NAME...", "Targets of the configuration that run the statement (default: the server of the command, with its login if that has no password)")
-	cmd.text(&t.restore, "restore", "V", "Value to set at the end, for a request or a command (default: the first of --values; a statement restores what the server had)")
+	cmd.text(&t.on, "toggle-on", "NAME,NAME...", "Targets of the configuration that run the statement (default: the server of the command, if its login has no password)")
+	cmd.text(&t.restore, "restore", "V", "Value to set at the end, for a request or a command (default: the first of --values; a statement restores the previous value)")
 }
 
 // addToggle adds the toggle and its arms to a plan.
@@ -51,7 +51,7 @@ func (r *abCommand) addToggle(p *ab.Plan) error {
 	case secret.Text(t.Text) != t.Text:
 		return errors.New("--toggle contains a password, and it is stored for the case that this process is killed; put it into a file or the environment")
 	case t.IsStatement() && t.Restore != "":
-		return errors.New("--restore: a statement restores what the server had")
+		return errors.New("--restore: a statement restores the previous value")
 	case len(r.command) == 0:
 		return errors.New("no command given")
 	case len(r.sweepCommand.on) > 0:
