@@ -39,12 +39,12 @@ func (c *archiveCommand) openIt(s Streams) error {
 
 // pushed is what `archive push --format=json` prints.
 type pushed struct {
-	// Uploaded are the ids of the runs that were uploaded, Existed those that the archive had.
+	// Uploaded are the ids of the runs that were uploaded, Existed the ids that the archive already had.
 	Uploaded []string `json:"uploaded"`
 	Existed  []string `json:"existed"`
 	// Failed are the ids of the runs that could not be uploaded.
 	Failed []string `json:"failed"`
-	// Bytes were uploaded.
+	// Bytes is the size of what was uploaded.
 	Bytes int64 `json:"bytes"`
 }
 
@@ -132,7 +132,7 @@ func (c *archiveCommand) toPush(s Streams) ([]rundir.Directory, error) {
 
 // pulled is what `archive pull --format=json` prints.
 type pulled struct {
-	// Fetched are the ids of the runs that were fetched, Existed those that were there.
+	// Fetched are the ids of the runs that were fetched, Existed the ids that were already there.
 	Fetched []string `json:"fetched"`
 	Existed []string `json:"existed"`
 }

@@ -113,16 +113,16 @@ type imported struct {
 	Log    string `json:"log"`
 	Offset int64  `json:"offset"`
 	End    int64  `json:"end"`
-	// Existing: an earlier import had made the run of the same bytes.
+	// Existing: an earlier import created the run from the same bytes.
 	Existing        bool      `json:"existing"`
 	Title           string    `json:"title"`
 	StartedAt       time.Time `json:"started_at"`
 	DurationSeconds float64   `json:"duration_seconds"`
 	// Start is where the start comes from: log, option, name or file.
 	Start rundir.StartSource `json:"start,omitempty"`
-	// Latencies are the files from which it is known how the latencies are distributed.
+	// Latencies are the files with the distribution of the latencies.
 	Latencies []string `json:"latency_logs,omitempty"`
-	// MonitorLogs are the files from which it is known what the machine did.
+	// MonitorLogs are the files with what the machine did.
 	MonitorLogs []string `json:"monitor_logs,omitempty"`
 	// Dumps are the files with the status and the variables of the server.
 	Dumps []string `json:"dumps,omitempty"`

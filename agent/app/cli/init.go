@@ -337,7 +337,7 @@ func checkURL(flag, address string) error {
 
 // dashboardsImported is what `dashboards import --format=json` prints.
 type dashboardsImported struct {
-	// Dashboards are the embedded ones, with what the Grafana had before.
+	// Dashboards are the embedded dashboards, with their state in Grafana before the import.
 	Dashboards []setup.Dashboard `json:"dashboards"`
 }
 

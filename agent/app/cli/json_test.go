@@ -29,7 +29,7 @@ var printed = []struct {
 	{"runs", []review.Row{}, "An array of runs, the newest last."},
 	{"runs import", []imported{}, "An array of the runs that the logs have."},
 	{"runs rm", removed{}, ""},
-	{"report", report.Document{}, "`run` and `replay` print the same of their one run at its end, in place of the tool's output."},
+	{"report", report.Document{}, "`run` and `replay` print the same for their run when it ends, instead of the tool's output."},
 	{"compare", report.ComparisonPage{}, ""},
 	{"archive push", pushed{}, ""},
 	{"archive pull", pulled{}, ""},
@@ -42,9 +42,9 @@ var printed = []struct {
 	{"doctor", setup.Diagnosis{}, ""},
 	{"dashboards import", dashboardsImported{}, ""},
 	{"health", health{}, "Nothing if the agent is not healthy; the exit status is 1 then."},
-	{"status", statusLine{}, "An object a line for each target and tick. Of a target that answered it also has the server's measures that are known, such as `queries_per_second`. With `--hosts` also one for each machine, with `host` and the machine's measures."},
-	{"parse", parsedLine{}, "Without `--format`: an object a line for each thing that the tool reported."},
-	{"export", report.ExportLine{}, "An object a line for each run, interval, sample and marker."},
+	{"status", statusLine{}, "One object per line for each target and tick. If the target answered, it also has the known measures of the server, such as `queries_per_second`. With `--hosts`, also one for each machine, with `host` and the measures of the machine."},
+	{"parse", parsedLine{}, "Without `--format`: one object per line for each report of the tool."},
+	{"export", report.ExportLine{}, "One object per line for each run, interval, sample and marker."},
 }
 
 // parsedLine has the fields that [tool.AppendJSON] writes, besides [tool.Numbers].
@@ -70,9 +70,10 @@ type parsedLine struct {
 	Counts map[string]int `json:"counts,omitempty"`
 	// Latency is by operation and statistic.
 	Latency map[string]map[string]float64 `json:"latency_seconds,omitempty"`
-	// Within is the width of the bucket whose upper bound a latency is, of those that were derived from a histogram.
+	// Within is the width of the histogram bucket from which a latency was derived. The latency is the upper bound of
+	// the bucket.
 	Within map[string]map[string]float64 `json:"latency_within_seconds,omitempty"`
-	// Operation is that of a histogram.
+	// Operation is the operation of a histogram.
 	Operation string `json:"op,omitempty"`
 	// Cumulative: the histogram is of the run or since the last checkpoint, not of one interval.
 	Cumulative bool `json:"cumulative,omitempty"`

@@ -216,7 +216,7 @@ func find(f engine.Frame, target string) *engine.Sample {
 type statusLine struct {
 	Time   time.Time `json:"time"`
 	Target string    `json:"target,omitempty"`
-	// Host is a machine's name, of the lines of --hosts. These have no target.
+	// Host is the name of a machine, in the lines of --hosts. These have no target.
 	Host  string `json:"host,omitempty"`
 	Up    bool   `json:"up"`
 	Error string `json:"error,omitempty"`

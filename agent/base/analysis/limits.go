@@ -57,12 +57,12 @@ const (
 // LimitFinding is a limit with its evidence.
 type LimitFinding struct {
 	Limit Limit `json:"limit"`
-	// Of is the server or program that was at the limit, if it is one.
+	// Of is the server or program that was at the limit; empty for other limits.
 	Of string `json:"of,omitempty"`
-	// Evidence has the numbers, in a sentence; Test is what would show whether it is right.
+	// Evidence is a sentence with the numbers, Test an experiment that would confirm the finding.
 	Evidence string `json:"evidence"`
 	Test     string `json:"test"`
-	// Seconds is for how long no transaction ended because of it; 0: never, or unknown.
+	// Seconds is how long no transaction ended because of the limit; 0 if unknown or never.
 	Seconds float64 `json:"seconds,omitempty"`
 	// Share is how much of the clients' time it explains, from 0 to 1.
 	Share float64 `json:"share"`
@@ -92,15 +92,14 @@ type Unexplained struct {
 
 // Verdict is the result of the search for what limited a run.
 type Verdict struct {
-	// Findings are ranked, the one that explains most first; none if nothing is known to
-	// have limited the run.
+	// Findings are ranked by how much they explain; empty if nothing is known to have limited the run.
 	Findings []LimitFinding `json:"findings,omitempty"`
-	// Unexplained is absent if it is less than what a finding must explain, or if nothing is known
-	// of how the clients spent their time.
+	// Unexplained is absent if it is less than what a finding must explain, or if it is unknown how the clients spent
+	// their time.
 	Unexplained *Unexplained `json:"unexplained,omitempty"`
-	// Unlimited is set if the run did all that it was asked to.
+	// Unlimited is set if the run reached its configured rate.
 	Unlimited string `json:"unlimited,omitempty"`
-	// Behind are replicas that did not keep up, which does not slow the clients.
+	// Behind are replicas that did not keep up. They do not slow the clients.
 	Behind []string `json:"behind,omitempty"`
 	// Missing is the evidence without which some limits can't be found.
 	Missing []Missing `json:"missing,omitempty"`

@@ -36,7 +36,7 @@ type Result struct {
 	// Summary is the verdict on each arm in words, Trust what supports or weakens it.
 	Summary []string `json:"summary"`
 	Trust   []string `json:"trust"`
-	// Arms are compared with the first one; that has no estimate.
+	// Arms are compared with the first arm, which has no estimate.
 	Arms []ArmResult `json:"arms"`
 	// Seconds is the time of all blocks, MoreSeconds how many more would decide.
 	Seconds     float64                  `json:"seconds"`

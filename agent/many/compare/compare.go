@@ -44,8 +44,8 @@ type Comparison struct {
 	// ServerSettings are the servers' settings that are constant within each group but differ
 	// between groups.
 	ServerSettings []Difference `json:"server_settings,omitempty"`
-	// Summary introduces the comparison in three sentences: what differs, what limited the runs,
-	// what paid for it.
+	// Summary introduces the comparison in three sentences: what differs, what limited the runs, and what the
+	// difference cost.
 	Summary []string `json:"summary,omitempty"`
 	Lines   []Line   `json:"lines"`
 	// Statements of the servers, by the difference of their time per transaction.

@@ -15,7 +15,7 @@ import (
 // StatementDifference is the change of one kind of statement between groups of runs.
 type StatementDifference struct {
 	Text string `json:"text"`
-	// Groups are in the order of the comparison's.
+	// Groups are in the order of the comparison's groups.
 	Groups []StatementGroup `json:"groups"`
 }
 

@@ -188,8 +188,8 @@ func byMeasure(all []change) [][]change {
 	return groups
 }
 
-// summarize writes the sentences that introduce a comparison: what differs, what limited the runs,
-// what paid for it.
+// summarize writes the sentences that introduce a comparison: what differs, what limited the runs, and what the
+// difference cost.
 func (c *Comparison) summarize(groups []Group) {
 	if len(groups) < 2 {
 		return

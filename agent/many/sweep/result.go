@@ -21,7 +21,7 @@ import (
 // Result is the result of a sweep.
 type Result struct {
 	ID string `json:"id"`
-	// Average says what represents repeated runs: their median or, with --mean, their mean.
+	// Average is what represents repeated runs: their median or, with --mean, their mean.
 	Average      compare.Average `json:"average"`
 	Combinations []Combination   `json:"combinations"`
 	Advice       []Advice        `json:"advice,omitempty"`

@@ -49,9 +49,9 @@ type Step struct {
 	Reason string `json:"reason,omitempty"`
 	// Throughput is the run's, in transactions per second.
 	Throughput series.Optional[float64] `json:"throughput,omitzero"`
-	// Judgement is the judgement in a Seek; Reason then has the values.
+	// Judgement is whether the run of a Seek met the conditions; Reason then has the values.
 	Judgement Judgement `json:"judgement,omitempty"`
-	// Measured are values of the run by the name of the measure, of a sweep with a Plan.
+	// Measured are values of the run by the name of the measure, if the sweep has a Plan.
 	Measured map[string]float64 `json:"measured,omitempty"`
 }
 

@@ -5,30 +5,30 @@ import "github.com/benchwatch/benchwatch/agent/model/measure"
 // The metrics that several engines share. Each engine sets those that its servers report; a metric
 // that a server lacks is absent, never 0.
 var (
-	QueriesTotal         = measure.NewCounter("db_queries_total", "Statements that clients sent (MySQL: Questions; MongoDB: commands that read or write, see databases.md). The agent's own are in it (MySQL).")
-	StatementsTotal      = measure.NewCounter("db_statements_total", "Statements executed, those of replication appliers included (MySQL: Queries).")
-	CommitsTotal         = measure.NewCounter("db_commits_total", "COMMIT statements executed (MySQL: Com_commit), so without autocommit. On asynchronous replicas applied transactions are in it.")
-	AutocommitsTotal     = measure.NewCounter("db_autocommits_total", "Transactions committed without a COMMIT statement since the agent sampled the server first (MySQL, MariaDB): those in the binary log (Binlog_cache_use) beyond the COMMIT statements, a lower bound; without a binary log the statements that write, while no client uses BEGIN or COMMIT.")
-	RollbacksTotal       = measure.NewCounter("db_rollbacks_total", "ROLLBACK statements executed (MySQL: Com_rollback). Deadlocks and certification failures are not in it.")
-	Connections          = measure.NewGauge("db_connections", "Client connections now. The agent's own is in it.")
+	QueriesTotal         = measure.NewCounter("db_queries_total", "Statements that clients sent (MySQL: Questions; MongoDB: commands that read or write, see databases.md). Includes the agent's own (MySQL).")
+	StatementsTotal      = measure.NewCounter("db_statements_total", "Statements executed, including those of replication appliers (MySQL: Queries).")
+	CommitsTotal         = measure.NewCounter("db_commits_total", "COMMIT statements executed (MySQL: Com_commit), without autocommit. Includes applied transactions on asynchronous replicas.")
+	AutocommitsTotal     = measure.NewCounter("db_autocommits_total", "Transactions committed without a COMMIT statement since the agent first sampled the server (MySQL, MariaDB): transactions in the binary log (Binlog_cache_use) minus COMMIT statements, which is a lower bound; without a binary log, statements that write while no client uses BEGIN or COMMIT.")
+	RollbacksTotal       = measure.NewCounter("db_rollbacks_total", "ROLLBACK statements executed (MySQL: Com_rollback). Excludes deadlocks and certification failures.")
+	Connections          = measure.NewGauge("db_connections", "Client connections now, including the agent's own.")
 	ConnectionsLimit     = measure.NewGauge("db_connections_limit", "Client connections that the server allows.")
-	ThreadsRunning       = measure.NewGauge("db_threads_running", "Clients executing a statement at the instant of the sample, the agent's own included.")
+	ThreadsRunning       = measure.NewGauge("db_threads_running", "Clients executing a statement at the instant of the sample, including the agent.")
 	OperationsTotal      = measure.NewCounter("db_operations_total", "Operations by kind (select, insert, update, delete …).", "op")
 	BytesTotal           = measure.NewCounter("db_bytes_total", "Bytes received from and sent to clients.", "direction")
 	LockWaitSeconds      = measure.NewCounter("db_lock_wait_seconds_total", "Time that clients waited for row locks.")
-	ActiveSessions       = measure.NewGauge("db_active_sessions", "Client sessions that execute a statement at the instant of the sample, the agent's own left out, by what they wait for (class) and the server's name of it (event). The class running is not known to wait. What was seen once stays, as 0.", "class", SessionEvent)
+	ActiveSessions       = measure.NewGauge("db_active_sessions", "Client sessions that execute a statement at the instant of the sample, except the agent's own, by what they wait for (class) and the server's name for it (event). Sessions of the class running are not known to wait. A series that was once present remains, as 0.", "class", SessionEvent)
 	AgentStatementsTotal = measure.NewCounter("db_agent_statements_total", "Statements that the agent itself sent to this target since it started: its share of the counters of statements.")
 
 	// The sampler itself computes these from all samples of a target or cluster.
 	Up             = measure.NewGauge("db_up", "1 if the server answered the last sample, 0 if it did not.")
-	MissingDetails = measure.NewGauge("db_missing_details", "Kinds of values that could not be read at the last sample: a right is missing, or a detail was refused or too slow. The agent's log names each once.")
+	MissingDetails = measure.NewGauge("db_missing_details", "Kinds of values that could not be read at the last sample: a privilege is missing, or a detail was refused or too slow. The agent's log names each once.")
 	// RoundTripSeconds is Status.RoundTrip.
-	RoundTripSeconds = measure.NewGauge("db_round_trip_seconds", "Time from the agent to the server and back at the last sample: a ping, which the server answers without work (MySQL: COM_PING, to a sampled proxy the statement DO 0; MongoDB: ping). Waiting for a CPU on either side is in it.")
+	RoundTripSeconds = measure.NewGauge("db_round_trip_seconds", "Time from the agent to the server and back at the last sample: a ping, which the server answers without work (MySQL: COM_PING, to a sampled proxy the statement DO 0; MongoDB: ping). Includes waiting for a CPU on either side.")
 	RestartsTotal    = measure.NewCounter("db_restarts_total", "Restarts of the server seen since the agent began to sample it.")
 
 	ReplicationPosition          = measure.NewGauge("replication_position", "How far the server is in the history its cluster shares (Galera: seqno; GTIDs: count of transactions; MongoDB: optime in seconds).")
-	ReplicationLagTransactions   = measure.NewGauge("replication_lag_transactions", "Transactions that the most advanced member of the cluster had at the same tick and this one had not. A few are the time between two answers. A primary has none.")
-	ReplicationLagSeconds        = measure.NewGauge("replication_lag_seconds", "How long ago the most advanced member of the cluster was where this one is now; engines with a more accurate lag of their own report that. 0 if no transaction is missing. A primary has none.")
+	ReplicationLagTransactions   = measure.NewGauge("replication_lag_transactions", "Transactions that the most advanced member of the cluster had at the same tick and this member had not. A few result from the time between two answers. Absent on a primary.")
+	ReplicationLagSeconds        = measure.NewGauge("replication_lag_seconds", "How long ago the most advanced member of the cluster had the position that this member has now; engines that measure the lag more accurately report their own value. 0 if no transaction is missing. Absent on a primary.")
 	ReplicationQueueTransactions = measure.NewGauge("replication_queue_transactions", "Transactions received and waiting to be applied.")
 	ReplicationRunning           = measure.NewGauge("replication_running", "1 if this part of replication (receiver, applier) runs, else 0.", "channel", "thread")
 )
@@ -67,7 +67,7 @@ var (
 
 	// Replicated is the number of the cluster's transactions that a server applied while the tool
 	// ran, including warm-up.
-	Replicated = uncharted(NewMeasure(225, "trx", "Transactions applied", "those of all servers of the cluster, warm-up included", measure.PerSecond, measure.Increase))
+	Replicated = uncharted(NewMeasure(225, "trx", "Transactions applied", "transactions of all servers of the cluster, including the warm-up", measure.PerSecond, measure.Increase))
 
 	// Sessions by class. The chart is named after the whole.
 	RunningSessions     = sessions(240, "sessions_running", "running", Running)
@@ -99,7 +99,7 @@ var (
 	RefusedConnections = NewMeasure(630, "connections_refused", "Connections refused", "per second, since the server's limit was reached", measure.PerSecond, measure.Increase)
 
 	// OpenedConnections counts the connections that clients opened.
-	OpenedConnections = NewMeasure(631, "connections_opened", "Connections opened", "per second, refused ones included", measure.PerSecond, measure.Mean)
+	OpenedConnections = NewMeasure(631, "connections_opened", "Connections opened", "per second, including refused ones", measure.PerSecond, measure.Mean)
 
 	// ClientBytes is the traffic of the database's protocol.
 	ClientBytes = NewCost(690, "cost_client_bytes", "Bytes from and to clients", "of the database's protocol", measure.Bytes, measure.RateOf(BytesTotal))
@@ -110,7 +110,7 @@ var (
 		measure.ValueOf(ConnectionsLimit))
 	ApplierThreads = NewMeasure(940, "applier_threads", "Applier threads", "threads that apply write sets", measure.Count, measure.Last)
 	// UsefulAppliers is a mean since the server's start or FLUSH STATUS.
-	UsefulAppliers = NewMeasure(945, "cert_deps_distance", "Useful applier threads", "mean distance of write sets that can be applied in parallel: more appliers help up to it", measure.Count, measure.Last)
+	UsefulAppliers = NewMeasure(945, "cert_deps_distance", "Useful applier threads", "mean distance of write sets that can be applied in parallel: more appliers than this do not help", measure.Count, measure.Last)
 	// ClusterSize and Primary are charted only if they change.
 	ClusterSize = changing(NewMeasure(930, "cluster_size", "Cluster size", "members in the server's view of its cluster", measure.Count, measure.Last))
 	Primary     = changing(NewMeasure(935, "primary_component", "Primary component", "1 if the server is in the part of its cluster that can commit, else 0", measure.Count, measure.Last))
@@ -132,7 +132,7 @@ func NewImbalance(rank int, id, load, label string, of *measure.Measure) *measur
 	}
 	return measure.New(measure.Measure{
 		ID: id, Title: "Imbalance of " + load + " between " + parts, Short: "imbalance of " + load + " between " + parts, Line: load,
-		Note: "by how much the one with the most exceeds the mean: 0 if all have the same, 2 if one of three has all",
+		Note: "excess of the largest share over the mean: 0 if all shares are equal, 2 if one of three has everything",
 		Unit: measure.Ratio, Scope: measure.Cluster, Summary: measure.Mean, Rank: rank, NoChart: true, Of: of, By: label,
 	})
 }
@@ -185,7 +185,7 @@ var firstSessions *measure.Measure
 
 func sessions(rank int, id, label, class string) *measure.Measure {
 	m := measure.New(measure.Measure{
-		ID: id, Title: "Sessions: " + label, Line: label, Note: "active ones, on average, by what they wait for", Unit: measure.Count, Scope: measure.Server,
+		ID: id, Title: "Sessions: " + label, Line: label, Note: "active sessions by what they wait for, on average", Unit: measure.Count, Scope: measure.Server,
 		Summary: measure.Mean, Rank: rank, Stacked: true, Spread: true, ChartOf: firstSessions,
 	}).Or(measure.ValueOf(ActiveSessions).On("class", class))
 	sessionClasses[m] = class

@@ -57,8 +57,8 @@ var (
 		ID: "tpmc", Title: "tpmC", Short: "tpmC", Note: "New-Order transactions of TPC-C per minute",
 		Unit: measure.PerMinute, Summary: measure.Mean, NoChart: true, MoreIsBetter: true, Rank: 120,
 	})
-	Generators = declare(Number{OfGroup: true, Live: metric("run_generators_reporting", "Generators of a group that reported its last interval; without one that still runs the group has no rates and latencies.")}, measure.Measure{
-		ID: "generators", Title: "Generators", Note: "generators of the group that reported the interval; without one that still runs the group has no other values",
+	Generators = declare(Number{OfGroup: true, Live: metric("run_generators_reporting", "Generators of a group that reported its last interval; if a running generator did not, the group has no rates and latencies.")}, measure.Measure{
+		ID: "generators", Title: "Generators", Note: "generators of the group that reported the interval; if a running generator did not, the group has no other values",
 		Unit: measure.Count, Summary: measure.Mean, Rank: 430,
 	})
 )

@@ -98,7 +98,7 @@ var (
 		Unit: measure.Ratio, Scope: measure.Host, Summary: measure.Mean, Spread: true, EvenZero: true, Column: measure.EachHost, Rank: 10,
 	}).Or(shareOfCPU(cpuUser, cpuSystem, cpuSoftIRQ, cpuIRQ, cpuSteal), measure.ValueOf(BusyShare))
 	IOWait = measure.New(measure.Measure{
-		ID: "cpu_iowait", ChartOf: Busy, Title: "CPU waiting for disks", Short: "iowait", Note: "share of all cores idle while a disk was waited for",
+		ID: "cpu_iowait", ChartOf: Busy, Title: "CPU waiting for disks", Short: "iowait", Note: "share of all cores that were idle while a task waited for a disk",
 		Unit: measure.Ratio, Scope: measure.Host, Summary: measure.Mean, Rank: 20,
 	}).Or(shareOfCPU(cpuIOWait), measure.ValueOf(IOWaitShare))
 	Steal = measure.New(measure.Measure{
@@ -127,11 +127,11 @@ var (
 	Waiting = inTables(59, "tasks_waiting", "Tasks that wait for a core", "on average", measure.Count, measure.RateOf(cpuWaiting))
 	// ToolHeld and ServersHeld are unknown if the tool's process is unknown.
 	ToolHeld    = inTables(63, "tool_held", "Tool held by a CPU quota", "share of the time", measure.Ratio, measure.ValueOf(toolHeld))
-	ServersHeld = inTables(63, "servers_held", "Servers held by a CPU quota", "share of the time, of the server that is held most", measure.Ratio, measure.ValueOf(serversHeld))
+	ServersHeld = inTables(63, "servers_held", "Servers held by a CPU quota", "share of the time, for the server that is held most", measure.Ratio, measure.ValueOf(serversHeld))
 	_           = charted(61, "pressure_io", "Waiting for disks", "share of the time in which a task waited for a disk", measure.Ratio, measure.ShareOf(pressureIO))
 	_           = charted(62, "pressure_memory", "Waiting for memory", "share of the time in which a task waited for memory", measure.Ratio, measure.ShareOf(pressureMemory))
 
-	_ = charted(70, "memory_used", "Memory", "share in use, without what is available to programs", measure.Ratio, measure.ValueOf(memoryUsed).Over(memoryTotal))
+	_ = charted(70, "memory_used", "Memory", "share in use, excluding memory available to programs", measure.Ratio, measure.ValueOf(memoryUsed).Over(memoryTotal))
 	_ = inTables(71, "swap_used", "Swap", "in use", measure.Bytes, measure.ValueOf(swapUsed))
 	_ = charted(72, "swapping", "Swapping", "pages swapped in and out per second", measure.PerSecond, measure.RateOf(Swapped))
 
@@ -144,10 +144,10 @@ var (
 	_ = charted(83, "disk_operations", "Disk operations", "reads and writes per second", measure.PerSecond, measure.RateOf(DiskReads).Plus(DiskWrites), measure.ValueOf(DiskOperationRate))
 	_ = inTables(84, "disk_flushes", "Disk flushes", "per second", measure.PerSecond, measure.RateOf(DiskFlushes))
 	// DiskWait is unknown while there are no operations.
-	DiskWait = charted(85, "disk_wait", "Disk latency", "mean time of a read or write, its queue included", measure.Seconds, measure.RateOf(DiskReadTime).Plus(DiskWriteTime).Over(DiskReads, DiskWrites))
+	DiskWait = charted(85, "disk_wait", "Disk latency", "mean time of a read or write, including its queue", measure.Seconds, measure.RateOf(DiskReadTime).Plus(DiskWriteTime).Over(DiskReads, DiskWrites))
 	// DiskReadWait is the same for reads alone.
-	DiskReadWait = inTables(85, "disk_read_wait", "Disk latency of reads", "mean time of a read, its queue included", measure.Seconds, measure.RateOf(DiskReadTime).Over(DiskReads))
-	DiskQueue    = charted(86, "disk_queue", "Disk queue", "reads and writes that are waited for, on average, of all disks", measure.Count, measure.RateOf(DiskQueueTime), measure.ValueOf(DiskQueueDepth))
+	DiskReadWait = inTables(85, "disk_read_wait", "Disk latency of reads", "mean time of a read, including its queue", measure.Seconds, measure.RateOf(DiskReadTime).Over(DiskReads))
+	DiskQueue    = charted(86, "disk_queue", "Disk queue", "reads and writes in progress or queued on all disks, on average", measure.Count, measure.RateOf(DiskQueueTime), measure.ValueOf(DiskQueueDepth))
 
 	NetworkBusy = measure.New(measure.Measure{
 		ID: "network_busy", Title: "Busiest network interface", Note: "share of the speed of its link, in the busier direction",

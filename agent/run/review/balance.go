@@ -21,8 +21,8 @@ type Balance struct {
 	// By is what the parts are: server or shard.
 	By    string     `json:"by"`
 	Parts []LoadPart `json:"parts"`
-	// Imbalance is by how much the part with the most load exceeds the mean: 0 if all have the
-	// same, 2 if one of three has all.
+	// Imbalance is the excess of the largest share over the mean: 0 if all shares are equal, 2 if one of three parts
+	// has everything.
 	Imbalance float64 `json:"imbalance"`
 
 	measure *measure.Measure
@@ -31,7 +31,7 @@ type Balance struct {
 // LoadPart is the load of one server or shard.
 type LoadPart struct {
 	Name string `json:"name"`
-	// PerSecond is what it did a second: operations, bytes, or seconds of CPU.
+	// PerSecond is the load of the part per second: operations, bytes, or seconds of CPU.
 	PerSecond float64 `json:"per_second"`
 	Share     float64 `json:"share"`
 }

@@ -18,11 +18,11 @@ type Machine struct {
 	// Values sum up the measures that the machine has, in the catalogue's order. In JSON
 	// each has a field of its own, as for servers.
 	Values []Value `json:"-"`
-	// Unanswered are the samples of Ticks that have no answer, Errors why.
+	// Unanswered is the number of Ticks without an answer, Errors has the reasons.
 	Ticks      int      `json:"ticks,omitempty"`
 	Unanswered int      `json:"unanswered,omitempty"`
 	Errors     []string `json:"errors,omitempty"`
-	// SampledSeconds is for how much of the run the machine answered, as in Server.
+	// SampledSeconds is how much of the run the samples of the machine cover, as in Server.
 	SampledSeconds float64 `json:"sampled_seconds,omitempty"`
 
 	Coverage record.Coverage `json:"-"`

@@ -10,7 +10,7 @@ import (
 // Requirement is a condition that a run has to meet, and whether it does.
 type Requirement struct {
 	Condition string `json:"condition"`
-	// Value is the run's, for people; empty if it is unknown.
+	// Value is the run's value in human-readable form; empty if it is unknown.
 	Value string `json:"value,omitempty"`
 	// IsMet is unknown if the value is.
 	IsMet series.Optional[bool] `json:"met,omitzero"`

@@ -64,13 +64,12 @@ type Row struct {
 	FailedShare series.Optional[float64] `json:"failed_share,omitzero"`
 	// FromIntervals: the tool printed no summary.
 	FromIntervals bool `json:"from_intervals,omitempty"`
-	// Servers is what was observed of them. NewRow leaves it out.
+	// Servers has what was observed of the servers. NewRow leaves it out.
 	Servers []Server `json:"servers,omitempty"`
-	// Machines is what was observed of the run's machines, Costs what a transaction took.
-	// NewRow leaves both out.
+	// Machines has what was observed of the run's machines, Costs what a transaction cost. NewRow leaves both out.
 	Machines []Machine `json:"machines,omitempty"`
 	Costs    []Cost    `json:"costs,omitempty"`
-	// Balances are who took the load. NewRow leaves them out.
+	// Balances show which parts took the load. NewRow leaves them out.
 	Balances []Balance `json:"balances,omitempty"`
 	// Limits is what limited the run; absent while it is in progress. NewRow leaves it out.
 	Limits *analysis.Verdict `json:"limits,omitempty"`

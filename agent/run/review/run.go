@@ -26,9 +26,9 @@ func (r Run) MarshalJSON() ([]byte, error) { return table.MarshalJoined(r.Row, r
 
 // Details are what is computed of a run beside its row.
 type Details struct {
-	// Requirements are those of the user, once the run has ended.
+	// Requirements are the user's, once the run has ended.
 	Requirements []Requirement `json:"requirements,omitempty"`
-	// Failure is how a run ended that did not succeed.
+	// Failure is how the run ended if it did not succeed.
 	Failure    []rundir.Fact `json:"failure,omitempty"`
 	Command    []string      `json:"command,omitempty"`
 	Parameters []rundir.Fact `json:"parameters,omitempty"`
@@ -37,21 +37,20 @@ type Details struct {
 	// Distributions are the tool's own histograms.
 	Distributions []Distribution                 `json:"latency_distributions,omitempty"`
 	OverTime      map[string]*histogram.OverTime `json:"-"`
-	// Statements are absent if the servers' were not recorded.
+	// Statements are absent if they were not recorded.
 	Statements *Statements `json:"statements,omitempty"`
 	Observed   []string    `json:"observed,omitempty"`
 	Trust      []Finding   `json:"trust,omitempty"`
 	// Messages are the first error messages of the tool, of MessageCount.
 	Messages     []string `json:"messages,omitempty"`
 	MessageCount uint64   `json:"message_count,omitempty"`
-	// Settings are those of the servers when the run began, SettingChanges what
-	// changed during the run. SettingsUnknown names the servers whose settings are
-	// unknown, with the reason.
+	// Settings are the servers' settings when the run began, SettingChanges the changes during the run. SettingsUnknown
+	// names the servers whose settings are unknown, with the reason.
 	Settings        []ClusterSettings `json:"server_settings,omitempty"`
 	SettingChanges  []SettingChange   `json:"setting_changes,omitempty"`
 	SettingsUnknown []string          `json:"settings_unknown,omitempty"`
 	Markers         []Marker          `json:"markers,omitempty"`
-	// Generators are those of a group.
+	// Generators are the generators of a group.
 	Generators []Generator `json:"generators,omitempty"`
 }
 

@@ -28,13 +28,13 @@ type Server struct {
 	DrainTimedOut   bool                     `json:"drain_timed_out,omitempty"`
 
 	Restarts float64 `json:"restarts"`
-	// Ticks are the samples taken while the tool ran, Unanswered those without
-	// an answer. Missed are the samples that the agent did not take.
+	// Ticks is the number of samples taken while the tool ran, Unanswered the number of samples without an answer.
+	// Missed is the number of samples that the agent did not take.
 	Ticks      int `json:"ticks"`
 	Unanswered int `json:"unanswered"`
 	Missed     int `json:"missed,omitempty"`
-	// SampledSeconds is for how much of the run the server answered. Its rates, means and
-	// costs are of these seconds; below half of the run they are absent.
+	// SampledSeconds is how much of the run the samples of the server cover. Its rates, means and costs are of these
+	// seconds; below half of the run they are absent.
 	SampledSeconds float64  `json:"sampled_seconds"`
 	Errors         []string `json:"errors,omitempty"`
 	// Settings are the values that hardly change, by the name of the metric.

@@ -15,7 +15,7 @@ import (
 
 // Statements is what the run's servers executed by statement, by their own counters.
 type Statements struct {
-	// Servers are those that were asked, each with its own time.
+	// Servers are the servers that were queried, each with its own time.
 	Servers []CountedServer `json:"servers"`
 	// Total is the sum over all statements.
 	Total engine.StatementCounts `json:"total"`
@@ -31,14 +31,14 @@ type Statements struct {
 // CountedServer is one server whose statements were read.
 type CountedServer struct {
 	Target string `json:"target"`
-	// From and To are between which places on the run's axis the statements were counted.
+	// From and To bound the part of the run's axis in which the statements were counted.
 	From series.Optional[float64] `json:"from_seconds,omitzero"`
 	To   series.Optional[float64] `json:"to_seconds,omitzero"`
-	// Executions are those counted by statement, Questions what the server's own counter of
-	// its clients' statements grew by.
+	// Executions is the number that was counted by statement, Questions the growth of the server's own counter of
+	// client statements.
 	Executions series.Optional[float64] `json:"executions,omitzero"`
 	Questions  series.Optional[float64] `json:"questions,omitzero"`
-	// Error is why nothing is known.
+	// Error is why the statements are unknown.
 	Error string `json:"error,omitempty"`
 }
 

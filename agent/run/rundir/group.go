@@ -61,7 +61,7 @@ type ProcessID struct {
 
 // Member is one generator of a group.
 type Member struct {
-	// Host is where it was started, as the user named the machine; empty: on this machine.
+	// Host is where it was started, as the user named the machine; empty for this machine.
 	Host string `json:"host,omitempty"`
 	// Log is the file from which it was imported. Such a generator has no run directory.
 	Log string `json:"log,omitempty"`

@@ -47,10 +47,10 @@ type Block struct {
 
 	Lines []Sentence `json:"lines,omitempty"`
 	Facts []Term     `json:"facts,omitempty"`
-	// Head and Rows are a table in human-readable form, of which the first column names the rows.
+	// Head and Rows are a table in human-readable form. Its first column names the rows.
 	Head []string   `json:"head,omitempty"`
 	Rows [][]string `json:"rows,omitempty"`
-	// Runs are the ids of the runs that the rows are about, where that is a run of its own.
+	// Runs are the ids of the runs of the rows; empty for a row that is not about a single run.
 	Runs     []string  `json:"runs,omitempty"`
 	Drawings []Drawing `json:"drawings,omitempty"`
 	Code     string    `json:"code,omitempty"`
@@ -98,9 +98,9 @@ type Drawing struct {
 	Title string `json:"title"`
 	// Unit is what the values are.
 	Unit string `json:"unit,omitempty"`
-	// Chart is the chart over time that the page draws itself, in place of SVG.
+	// Chart is the chart over time that the page draws itself, instead of SVG.
 	Chart string `json:"chart,omitempty"`
-	// SVG is the drawing, in which all foreign text is escaped; only on the page and in HTML.
+	// SVG is the drawing, with all foreign text escaped; only on the page and in HTML.
 	SVG    string   `json:"svg,omitempty"`
 	Legend []Entry  `json:"legend,omitempty"`
 	Notes  []string `json:"notes,omitempty"`

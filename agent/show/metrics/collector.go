@@ -83,7 +83,7 @@ func (g *Gatherer) collect() {
 	}
 }
 
-var runInfo = stateFamily("run_info", "Facts about a run as labels, the user's own labels among them; value 1. Kept as long as the run's summary.",
+var runInfo = stateFamily("run_info", "Facts about a run as labels, including the user's own labels; value 1. Kept as long as the run's summary.",
 	append([]string{"run", "title"}, rundir.FactNames()...)...)
 
 // emitInfo emits the facts about a run as labels. The user's own labels are labels

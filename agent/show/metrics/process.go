@@ -26,7 +26,7 @@ var (
 	processMaximum = standard("process_max_fds", "How many files the agent may have open.")
 
 	goInfo       = standard("go_info", "The version of Go that the agent was built with; value 1.", "version")
-	goGoroutines = standard("go_goroutines", "Goroutines, without those of Go's runtime.")
+	goGoroutines = standard("go_goroutines", "Goroutines, except those of Go's runtime.")
 )
 
 // runtimeFamilies describe Go's runtime: each value is the sum of the runtime's own ones.
@@ -35,7 +35,7 @@ var runtimeFamilies = []struct {
 	values []string
 }{
 	{standard("go_gc_cycles_total_gc_cycles_total", "Garbage collections."), []string{"/gc/cycles/total:gc-cycles"}},
-	{standard("go_memstats_alloc_bytes_total", "Memory allocated in the heap, also if it is free again."), []string{"/gc/heap/allocs:bytes"}},
+	{standard("go_memstats_alloc_bytes_total", "Memory allocated in the heap, including memory that is free again."), []string{"/gc/heap/allocs:bytes"}},
 	{standard("go_memstats_heap_alloc_bytes", "Memory of the heap's objects."), []string{"/memory/classes/heap/objects:bytes"}},
 	{standard("go_memstats_heap_idle_bytes", "Memory of the heap that waits for use, or was given back."), []string{"/memory/classes/heap/free:bytes", "/memory/classes/heap/released:bytes"}},
 	{standard("go_memstats_heap_inuse_bytes", "Memory of the parts of the heap that are in use."), []string{"/memory/classes/heap/objects:bytes", "/memory/classes/heap/unused:bytes"}},

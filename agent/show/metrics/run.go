@@ -27,7 +27,7 @@ var (
 	runLastReport     = family("run_last_report_timestamp_seconds", "When the tool's last interval report was written, Unix time.", "run")
 
 	runRate    = family("run_operations_per_second", "Operations per second in the tool's last report interval, as the tool printed it.", "run", "op")
-	runLatency = family("run_latency_seconds", "Latency in the tool's last report interval, as the tool printed it. Percentiles cover that interval and this process only; those of closed-loop tools exclude the time that an operation waited.", "run", "op", "stat")
+	runLatency = family("run_latency_seconds", "Latency in the tool's last report interval, as the tool printed it. Percentiles cover that interval and this process only; percentiles of closed-loop tools exclude the time that an operation waited.", "run", "op", "stat")
 
 	runOperations = family("run_operations_total", "Operations since the start: printed counts, otherwise rates times interval length; corrected by the summary.", "run", "op")
 	runErrors     = family("run_errors_total", "Errors that the tool counted and ignored, from its reports.", "run")
@@ -62,7 +62,7 @@ var (
 var (
 	summaryRate       = family("run_summary_operations_per_second", "Operations per second over the whole run, from the tool's summary.", "run", "op")
 	summaryLatency    = family("run_summary_latency_seconds", "Latency over the whole run, from the tool's summary.", "run", "op", "stat")
-	summaryOperations = family("run_summary_operations_total", "Operations of the whole run, from the tool's summary; of a tool that printed none, from its intervals.", "run", "op")
+	summaryOperations = family("run_summary_operations_total", "Operations of the whole run, from the tool's summary or, if it printed none, from its intervals.", "run", "op")
 	summaryDuration   = family("run_summary_duration_seconds", "Length of the run: from the tool's summary, otherwise from start to end.", "run")
 	summaryErrors     = family("run_summary_errors_total", "Errors of the whole run.", "run")
 	summaryReconnects = family("run_summary_reconnects_total", "Reconnects of the whole run.", "run")

@@ -165,7 +165,7 @@ type ExportLine struct {
 	Time    string  `json:"time"`
 	Elapsed float64 `json:"elapsed_seconds"`
 
-	// Summary is for a run what `runs` prints of it.
+	// Summary is what `runs` prints about the run.
 	Summary *review.Row `json:"summary,omitempty"`
 
 	Length  series.Optional[float64]      `json:"interval_seconds,omitzero"`
@@ -188,7 +188,7 @@ type ExportLine struct {
 	// Values are the server's metrics by name.
 	Values map[string]float64 `json:"values,omitempty"`
 
-	// Text is the marker's.
+	// Text is the text of a marker.
 	Text string `json:"text,omitempty"`
 }
 

@@ -52,7 +52,7 @@ type runView struct {
 	// FailedShare is the share of the transactions that failed.
 	FailedShare series.Optional[float64] `json:"failed_share,omitzero"`
 	Drain       map[string]rundir.Drain  `json:"drain,omitempty"`
-	// Generators are those of a group.
+	// Generators are the generators of a group.
 	Generators []generatorView `json:"generators,omitempty"`
 }
 

@@ -86,7 +86,7 @@ var (
 	clientConnections  = measure.NewGauge("proxy_client_connections", "Connections from clients to the proxy now.")
 	backendConnections = measure.NewGauge("proxy_backend_connections", "Connections from the proxy to a backend now; they stay pooled when clients leave.", "backend")
 	cpuSeconds         = measure.NewCounter("proxy_cpu_seconds_total", "CPU time of the proxy's process.", "mode")
-	threadCPUSeconds   = measure.NewCounter("proxy_thread_cpu_seconds_total", "CPU time of each thread of the proxy in the order of their start: 0 is the main thread. A thread near one second a second is the limit.", "thread")
+	threadCPUSeconds   = measure.NewCounter("proxy_thread_cpu_seconds_total", "CPU time of each thread of the proxy in the order of their start: 0 is the main thread. A thread near one second per second limits the proxy.", "thread")
 	residentBytes      = measure.NewGauge("proxy_resident_bytes", "Memory of the proxy's process.")
 	threads            = measure.NewGauge("proxy_threads", "Threads of the proxy's process.")
 	openFDs            = measure.NewGauge("proxy_open_fds", "Open files and sockets of the proxy's process.")
@@ -97,7 +97,7 @@ var (
 	_ = engine.ServerCPU.Or(measure.RateOf(cpuSeconds))
 	_ = engine.ServerMemory.Or(measure.ValueOf(residentBytes))
 
-	_ = engine.NewMeasure(500, "backend_connections", "Connections to backends", "of the proxy, those in its pool included", measure.Count, measure.Max,
+	_ = engine.NewMeasure(500, "backend_connections", "Connections to backends", "of the proxy, including those in its pool", measure.Count, measure.Max,
 		measure.ValueOf(backendConnections))
 	_ = engine.NewMeasure(510, "backends_up", "Backends in use", "backends that the proxy uses", measure.Count, measure.Mean, measure.ValueOf(backendUp))
 	_ = engine.NewMeasure(520, "open_files", "Open files", "files and sockets of the proxy's process", measure.Count, measure.Max, measure.ValueOf(openFDs))

@@ -22,11 +22,11 @@ var variables engine.Table
 
 var (
 	commits       = variables.Map(measure.NewCounter("aurora_commits_total", "Commits (AuroraDb_commits)."), "AuroraDb_commits")
-	commitSeconds = variables.Convert(measure.NewCounter("aurora_commit_latency_seconds_total", "Time spent in commits (AuroraDb_commit_latency); over aurora_commits_total it is their mean latency."), 1e6, "AuroraDb_commit_latency")
-	statementTime = variables.Convert(measure.NewCounter("aurora_statement_duration_seconds_total", "Time spent in statements (AuroraDb_*_stmt_duration); over db_operations_total it is their mean latency, alone the mean number of active sessions.", "op"), 1e6,
+	commitSeconds = variables.Convert(measure.NewCounter("aurora_commit_latency_seconds_total", "Time spent in commits (AuroraDb_commit_latency); divided by aurora_commits_total it is the mean latency of a commit."), 1e6, "AuroraDb_commit_latency")
+	statementTime = variables.Convert(measure.NewCounter("aurora_statement_duration_seconds_total", "Time spent in statements (AuroraDb_*_stmt_duration); divided by db_operations_total it is their mean latency. Its rate is the mean number of active sessions.", "op"), 1e6,
 		"select: AuroraDb_select_stmt_duration", "insert: AuroraDb_insert_stmt_duration", "update: AuroraDb_update_stmt_duration",
 		"delete: AuroraDb_delete_stmt_duration", "ddl: AuroraDb_ddl_stmt_duration")
-	external  = variables.Map(measure.NewGauge("aurora_external_connections", "Connections without those of RDS itself (Aurora_external_connection_count)."), "Aurora_external_connection_count")
+	external  = variables.Map(measure.NewGauge("aurora_external_connections", "Connections, except those of RDS itself (Aurora_external_connection_count)."), "Aurora_external_connection_count")
 	_         = variables.Map(measure.NewCounter("aurora_replication_received_bytes_total", "Bytes replicated into a reader (Aurora_repl_bytes_received)."), "Aurora_repl_bytes_received")
 	forwarded = variables.Map(measure.NewCounter("aurora_forwarded_statements_total", "Statements that write forwarding sent from a reader (Aurora_fwd_replica_*) or received on the writer (Aurora_fwd_writer_*, in version 2 Aurora_fwd_master_*).", "side", "op"),
 		"reader,dml: Aurora_fwd_replica_dml_stmt_count", "reader,select: Aurora_fwd_replica_select_stmt_count",

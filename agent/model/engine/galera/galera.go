@@ -28,19 +28,19 @@ var (
 var (
 	pausedSeconds   = variables.Convert(measure.NewCounter("galera_flow_control_paused_seconds_total", "Time that replication on this node was paused by flow control (wsrep_flow_control_paused_ns). Its rate is the share of time paused. FLUSH STATUS does not reset it."), 1e9, "wsrep_flow_control_paused_ns")
 	flowControlSent = variables.Map(measure.NewCounter("galera_flow_control_sent_total", "Pauses that this node requested (wsrep_flow_control_sent): the node that requests most is the slow one. FLUSH STATUS resets it."), "wsrep_flow_control_sent")
-	flowControlRecv = variables.Map(measure.NewCounter("galera_flow_control_received_total", "Pauses seen from any node, own ones too (wsrep_flow_control_recv). FLUSH STATUS resets it."), "wsrep_flow_control_recv")
+	flowControlRecv = variables.Map(measure.NewCounter("galera_flow_control_received_total", "Pauses requested by any node, including this one (wsrep_flow_control_recv). FLUSH STATUS resets it."), "wsrep_flow_control_recv")
 	// LastCommitted also shows how many transactions a cluster made between two of its values.
 	LastCommitted    = variables.Map(measure.NewGauge("galera_last_committed", "Sequence number of the last transaction committed on this node (wsrep_last_committed). A gauge, since it belongs to the cluster: it outlives restarts."), "wsrep_last_committed")
-	clusterSize      = variables.Map(measure.NewGauge("galera_cluster_size", "Nodes in this node's view of the cluster (wsrep_cluster_size). After a node has died it is right only 5 to 7 s later."), "wsrep_cluster_size")
+	clusterSize      = variables.Map(measure.NewGauge("galera_cluster_size", "Nodes in this node's view of the cluster (wsrep_cluster_size). It is correct only 5 to 7 s after a node has died."), "wsrep_cluster_size")
 	configurationID  = variables.Map(measure.NewGauge("galera_cluster_configuration_id", "Number of the membership change that this node has seen last (wsrep_cluster_conf_id). A node whose number differs from the others' has an outdated view. Absent in a non-primary component."), "wsrep_cluster_conf_id")
 	primary          = measure.NewGauge("galera_primary", "1 if the node is in the primary component (wsrep_cluster_status), else 0.")
 	ready            = measure.NewGauge("galera_ready", "1 if the node accepts queries (wsrep_ready), else 0.")
 	connected        = measure.NewGauge("galera_connected", "1 if the node is connected to the cluster's network (wsrep_connected), else 0.")
 	localState       = variables.Map(measure.NewGauge("galera_local_state", "The node's state: 0 initialized, 1 joining, 2 donor or desynced, 3 joined, 4 synced (wsrep_local_state)."), "wsrep_local_state")
 	desyncCount      = variables.Map(measure.NewGauge("galera_desync_count", "Reasons for which the node is desynced now: backup, FLUSH TABLES WITH READ LOCK, state transfer (wsrep_desync_count)."), "wsrep_desync_count")
-	receiveQueue     = variables.Map(measure.NewGauge("galera_receive_queue", "Write sets received and waiting to be applied (wsrep_local_recv_queue). The node with the longest is the slow one."), "wsrep_local_recv_queue")
+	receiveQueue     = variables.Map(measure.NewGauge("galera_receive_queue", "Write sets received and waiting to be applied (wsrep_local_recv_queue). The node with the longest queue is the slow one."), "wsrep_local_recv_queue")
 	sendQueue        = variables.Map(measure.NewGauge("galera_send_queue", "Write sets waiting to be sent (wsrep_local_send_queue)."), "wsrep_local_send_queue")
-	localCommits     = variables.Map(measure.NewCounter("galera_local_commits_total", "Transactions of local clients that were committed (wsrep_local_commits). The sum over the nodes is the cluster's."), "wsrep_local_commits")
+	localCommits     = variables.Map(measure.NewCounter("galera_local_commits_total", "Transactions of local clients that were committed (wsrep_local_commits). The sum over all nodes is the number of the cluster's transactions."), "wsrep_local_commits")
 	certFailures     = variables.Map(measure.NewCounter("galera_certification_failures_total", "Transactions of local clients that failed certification (wsrep_local_cert_failures)."), "wsrep_local_cert_failures")
 	bruteForceAborts = variables.Map(measure.NewCounter("galera_brute_force_aborts_total", "Transactions of local clients that an applier aborted (wsrep_local_bf_aborts)."), "wsrep_local_bf_aborts")
 	_                = variables.Map(measure.NewCounter("galera_local_replays_total", "Transactions that were replayed after a lock conflict with an applier (wsrep_local_replays)."), "wsrep_local_replays")
@@ -67,7 +67,7 @@ var (
 	_ = engine.Primary.Or(measure.ValueOf(primary))
 
 	_ = measure.New(measure.Measure{
-		ID: "write_sets", Title: "Write sets committed", Note: "per second, those of all nodes",
+		ID: "write_sets", Title: "Write sets committed", Note: "per second, of all nodes",
 		Unit: measure.PerSecond, Scope: measure.Server, Summary: measure.Mean, Column: measure.EachServer,
 		Supersedes: engine.QueryRate, // a statement sent to one node is executed on all nodes
 		Rank:       500,

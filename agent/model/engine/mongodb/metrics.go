@@ -46,7 +46,7 @@ var (
 	_ = fields.Map(measure.NewGauge("mongodb_active_clients", "Clients that read or write at this instant (globalLock.activeClients).", "kind"),
 		"readers: globalLock.activeClients.readers", "writers: globalLock.activeClients.writers")
 	_                 = fields.Map(measure.NewGauge("mongodb_transactions_open", "Multi-document transactions open now."), "transactions.currentOpen")
-	latencySeconds    = measure.NewCounter("mongodb_latency_seconds_total", "Time spent in operations, by kind (opLatencies); over mongodb_latency_operations_total it is their mean latency. Reads of the oplog by other members are left out; commands are those of drivers, members and monitoring, too.", "kind")
+	latencySeconds    = measure.NewCounter("mongodb_latency_seconds_total", "Time spent in operations, by kind (opLatencies); divided by mongodb_latency_operations_total it is their mean latency. Excludes other members' reads of the oplog. The kind commands includes commands of drivers, members and monitoring.", "kind")
 	latencyOperations = measure.NewCounter("mongodb_latency_operations_total", "Operations counted in mongodb_latency_seconds_total.", "kind")
 	documents         = measure.NewCounter("mongodb_documents_total", "Documents inserted, updated, deleted and returned.", "op")
 	_                 = fields.Map(measure.NewCounter("mongodb_scanned_keys_total", "Index keys examined by queries."), "metrics.queryExecutor.scanned")
@@ -62,13 +62,13 @@ var (
 
 // Storage engine and admission control, from serverStatus.
 var (
-	_               = fields.Map(measure.NewGauge("mongodb_tickets_in_use", "Storage engine tickets taken by running operations, under one name over versions.", "kind"), tickets("out")...)
-	_               = fields.Map(measure.NewGauge("mongodb_tickets_available", "Storage engine tickets left. From 7.0 on the server moves the limit by itself: a low value alone is no alarm.", "kind"), tickets("available")...)
-	_               = fields.Map(measure.NewGauge("mongodb_tickets_limit", "Storage engine tickets in all.", "kind"), tickets("totalTickets")...)
+	_               = fields.Map(measure.NewGauge("mongodb_tickets_in_use", "Storage engine tickets taken by running operations, under the same name in all versions.", "kind"), tickets("out")...)
+	_               = fields.Map(measure.NewGauge("mongodb_tickets_available", "Storage engine tickets left. Since 7.0 the server adjusts the limit itself, so a low value alone is no reason for alarm.", "kind"), tickets("available")...)
+	_               = fields.Map(measure.NewGauge("mongodb_tickets_limit", "Total number of storage engine tickets.", "kind"), tickets("totalTickets")...)
 	_               = fields.Map(measure.NewGauge("mongodb_ticket_queue_operations", "Operations waiting for a storage engine ticket.", "kind"), ticketQueues("queueLength")...)
 	_               = fields.Convert(measure.NewCounter("mongodb_ticket_wait_seconds_total", "Time that operations waited for a storage engine ticket.", "kind"), micro, ticketQueues("totalTimeQueuedMicros")...)
 	_               = fields.Map(measure.NewGauge("mongodb_cache_bytes", "Data in the WiredTiger cache."), "wiredTiger.cache.bytes currently in the cache")
-	cacheDirtyBytes = fields.Map(measure.NewGauge("mongodb_cache_dirty_bytes", "Data in the WiredTiger cache not yet written. From 5 % of the limit on it is evicted, from 20 % on writers do that themselves."), "wiredTiger.cache.tracked dirty bytes in the cache")
+	cacheDirtyBytes = fields.Map(measure.NewGauge("mongodb_cache_dirty_bytes", "Data in the WiredTiger cache not yet written. Above 5 % of the limit, the server evicts it; above 20 %, writers have to evict it."), "wiredTiger.cache.tracked dirty bytes in the cache")
 	cacheLimitBytes = fields.Map(measure.NewGauge("mongodb_cache_limit_bytes", "Configured size of the WiredTiger cache."), "wiredTiger.cache.maximum bytes configured")
 	_               = fields.Map(measure.NewCounter("mongodb_cache_traffic_bytes_total", "Data read into and written from the WiredTiger cache.", "direction"),
 		"read: wiredTiger.cache.bytes read into cache", "written: wiredTiger.cache.bytes written from cache")
@@ -79,7 +79,7 @@ var (
 	_                 = fields.Map(measure.NewGauge("mongodb_flow_control_enabled", "1 if flow control is switched on."), "flowControl.enabled")
 	flowControlLagged = fields.Map(measure.NewGauge("mongodb_flow_control_lagged", "1 while the primary holds writes back because the majority lags."), "flowControl.isLagged")
 	_                 = fields.Map(measure.NewCounter("mongodb_flow_control_lagged_total", "How often the majority began to lag."), "flowControl.isLaggedCount")
-	_                 = fields.Convert(measure.NewCounter("mongodb_flow_control_lagged_seconds_total", "How long the majority lagged; the server adds the time when that ends."), micro, "flowControl.isLaggedTimeMicros")
+	_                 = fields.Convert(measure.NewCounter("mongodb_flow_control_lagged_seconds_total", "How long the majority lagged; the server adds the time when the lag ends."), micro, "flowControl.isLaggedTimeMicros")
 	_                 = fields.Convert(measure.NewCounter("mongodb_flow_control_wait_seconds_total", "Time that writes waited for a flow control ticket."), micro, "flowControl.timeAcquiringMicros")
 	flowControlTarget = measure.NewGauge("mongodb_flow_control_target_tickets_per_second", "Flow control tickets granted per second; absent while nothing is limited.")
 	_                 = fields.Map(measure.NewGauge("mongodb_flow_control_sustainer_operations_per_second", "Operations per second that the secondary sustaining the commit point applies."), "flowControl.sustainerRate")
@@ -89,12 +89,12 @@ var (
 var (
 	setState     = measure.NewGauge("mongodb_replica_set_state", "The server's own state: 1 primary, 2 secondary, 3 recovering, 5 initial sync, 7 arbiter, 9 rollback.")
 	setMembers   = measure.NewGauge("mongodb_replica_set_members", "Members of the replica set.")
-	setPrimaries = measure.NewGauge("mongodb_replica_set_primaries", "Members of its replica set that this one sees as primary; 0: no writes possible.", "set")
+	setPrimaries = measure.NewGauge("mongodb_replica_set_primaries", "Members of its replica set that this member sees as primary; 0: no writes are possible.", "set")
 	setTerm      = measure.NewGauge("mongodb_replica_set_term", "Term of the replica set; it grows with each election.")
-	memberState  = measure.NewGauge("mongodb_member_state", "State of each member as this one sees it (8: not reachable).", "member")
+	memberState  = measure.NewGauge("mongodb_member_state", "State of each member as this member sees it (8: not reachable).", "member")
 	memberHealth = measure.NewGauge("mongodb_member_health", "1 if this member reaches the other.", "member")
 	memberPing   = measure.NewGauge("mongodb_member_ping_seconds", "Round trip of heartbeats from this member to the other.", "member")
-	memberLag    = measure.NewGauge("mongodb_member_lag_seconds", "How far each member is behind the primary as this one sees it, by heartbeats of every two seconds.", "member")
+	memberLag    = measure.NewGauge("mongodb_member_lag_seconds", "How far each member is behind the primary as this member sees it, by heartbeats every two seconds.", "member")
 	applyBuffer  = fields.Map(measure.NewGauge("mongodb_replication_buffer_operations", "Replicated operations received and not yet written (8.0) or applied.", "stage"),
 		"apply: metrics.repl.buffer.apply.count | metrics.repl.buffer.count", "write: metrics.repl.buffer.write.count") // 8.0 | before
 	_ = fields.Map(measure.NewGauge("mongodb_replication_buffer_bytes", "Size of the operations in the buffer.", "stage"),

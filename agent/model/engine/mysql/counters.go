@@ -26,7 +26,7 @@ var (
 // The metrics of MySQL and MariaDB in addition to the shared ones. Means and maxima since the start
 // are left out, since they show nothing about the last second.
 var (
-	_ = variables.Map(measure.NewCounter("mysql_handler_operations_total", "Calls into storage engines (Handler_*). A commit here is one per engine: several for one transaction.", "op"),
+	_ = variables.Map(measure.NewCounter("mysql_handler_operations_total", "Calls into storage engines (Handler_*). One transaction may commit in several engines.", "op"),
 		"commit: Handler_commit", "rollback: Handler_rollback", "prepare: Handler_prepare", "write: Handler_write",
 		"update: Handler_update", "delete: Handler_delete")
 	innodbRows = variables.Map(measure.NewCounter("mysql_innodb_rows_total", "Rows that InnoDB worked on (Innodb_rows_*). MariaDB has no such counters.", "op"),
@@ -94,7 +94,7 @@ var (
 	_ = engine.NewCost(730, "cost_binlog", "Binary log", "bytes", measure.Bytes, measure.RateOf(binlogBytes))
 	_ = engine.NewCost(735, "cost_doublewrite", "Doublewrite buffer", "bytes", measure.Bytes, measure.RateOf(doublewriteBytes))
 	_ = engine.NewCost(740, "cost_innodb_writes", "InnoDB writes", "operations", measure.Count, measure.RateOf(innodbOperations).On("op", "write"))
-	_ = engine.NewCost(750, "cost_innodb_fsyncs", "InnoDB fsyncs", "operations, without those of the redo log on MariaDB", measure.Count, measure.RateOf(innodbOperations).On("op", "fsync"))
+	_ = engine.NewCost(750, "cost_innodb_fsyncs", "InnoDB fsyncs", "operations, on MariaDB without the redo log's", measure.Count, measure.RateOf(innodbOperations).On("op", "fsync"))
 	_ = engine.NewCost(760, "cost_redo_fsyncs", "Redo log fsyncs", "operations", measure.Count, measure.RateOf(redoFsyncs))
 )
 
