@@ -1,6 +1,6 @@
-// Package cloudwatch adds to the history of a run what CloudWatch recorded of its managed servers: one value
-// a minute, from the Prometheus that stores the series of an exporter. They are asked for when the history
-// is read, since they arrive minutes after the run.
+// Package cloudwatch adds to the history of a run what CloudWatch recorded of its managed servers: one value a minute,
+// from the Prometheus that stores the series of an exporter. They are requested when the history is read, since they
+// arrive minutes after the run.
 package cloudwatch
 
 import (
@@ -23,8 +23,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// Names are the names of an exporter's series, and of their label with the instance. An empty one is not
-// asked for.
+// Names are the names of an exporter's series, and of their label with the instance. A series with an empty name is not
+// requested.
 type Names struct {
 	Instance                        string
 	CPU                             string // percent
@@ -46,8 +46,8 @@ var ErrNoSeries = errors.New("no series of CloudWatch in Prometheus")
 
 const period = time.Minute
 
-// Add adds a machine for each managed server of the run, unless the history has one. The error is for the
-// first one that has no values; it never contains the address, which may hold a password.
+// Add adds a machine for each managed server of the run, unless the history has one. The error is about the first
+// machine without values; it never contains the address, which may hold a password.
 func (s *Source) Add(ctx context.Context, h *record.History) error {
 	if s.URL == "" || math.IsInf(h.ToolEnd(), 1) {
 		return nil
@@ -132,8 +132,8 @@ type minute struct {
 	values map[string]float64
 }
 
-// ask returns the whole minutes between two times. A sample's time is the begin of its minute, as CloudWatch's
-// is; of an exporter that repeats a value at each scrape the first one in a minute counts.
+// ask returns the whole minutes between two times. A sample's time is the beginning of its minute, as in CloudWatch. If
+// an exporter repeats a value at each scrape, the first sample of a minute counts.
 func (s *Source) ask(ctx context.Context, instance string, from, to time.Time) ([]minute, error) {
 	var names []string
 	for _, name := range []string{s.Names.CPU, s.Names.ReadIOPS, s.Names.WriteIOPS, s.Names.ReadThroughput, s.Names.WriteThroughput, s.Names.QueueDepth} {

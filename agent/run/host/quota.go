@@ -9,15 +9,15 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 )
 
-// quota measures how a process is held by the CPU quota of its control group or of one around it.
-// The zero quota has read nothing.
+// quota measures how a process is held by the CPU quota of its control group or of a parent group. The zero quota has
+// read nothing.
 type quota struct {
 	at   time.Time
 	last throttling
 }
 
-// throttling is what the quota did that held a process most: in how many of its periods, and for how
-// many seconds, which count once for each core. All are 0 without a quota.
+// throttling is the effect of the quota that held a process most: all of its periods, the periods in which it
+// throttled, and the throttled seconds, which count once for each core. All are 0 without a quota.
 type throttling struct{ periods, throttled, seconds float64 }
 
 // read returns the share of the time since the previous reading in which the process was held, 0
@@ -34,8 +34,8 @@ func (q *quota) read(f *openFiles, proc string, pid int, now time.Time) (held fl
 	return q.since(is, now)
 }
 
-// since takes what the quota did until now. The share is of the time, at most that of the periods:
-// the seconds count for each core.
+// since takes the state of the quota now. The share of the time is at most the share of the periods, since seconds
+// count once for each core.
 func (q *quota) since(is throttling, now time.Time) (held float64, ok bool) {
 	was, seconds := q.last, now.Sub(q.at).Seconds()
 	ok = !q.at.IsZero() && is.periods >= was.periods && seconds > 0
@@ -46,7 +46,7 @@ func (q *quota) since(is throttling, now time.Time) (held float64, ok bool) {
 	return held, ok
 }
 
-// readQuotas adds how the quotas of the tool and of the server that is held most did so.
+// readQuotas adds the shares of the time in which quotas held the tool, and the server that is held most.
 func (p *Programs) readQuotas(tool int, now time.Time, out *engine.Status) {
 	known := p.quotas
 	p.quotas = make(map[int]*quota, len(p.serverPIDs)+1)

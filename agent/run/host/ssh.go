@@ -47,7 +47,7 @@ const script = `LC_ALL=C; export LC_ALL; echo ` + ready + `; while read -r q n; 
 
 const (
 	ready, end = "benchwatch-ready", "end"
-	// connectTime limits the time for connecting, silence that for an answer; later ones are dropped.
+	// connectTime limits the time for connecting, silence the time for an answer; later answers are dropped.
 	connectTime = 20 * time.Second
 	silence     = 10 * time.Second
 	// longestBanner bounds what the other side's shell prints before the script runs.
@@ -129,8 +129,7 @@ func (p *sshProber) Probe(ctx context.Context) (*engine.Status, error) {
 	return out, nil
 }
 
-// Settings implements engine.Configured: what those of the agent's own machine are, as of a minute ago at
-// most.
+// Settings implements engine.Configured: the same settings as for the agent's own machine, at most a minute old.
 func (p *sshProber) Settings(context.Context) (engine.Settings, error) {
 	if p.facts == nil {
 		return nil, errors.New("not connected")
@@ -227,7 +226,7 @@ func (p *sshProber) line(longest int) ([]byte, error) {
 	}
 }
 
-// errConnecting and errSilent are the errors of a tick at which the session goes on.
+// errConnecting and errSilent are the errors of a tick after which the session continues.
 var errConnecting, errSilent = errors.New("still connecting"), errors.New("no answer yet")
 
 // waiting returns the error for a tick without an answer. A session that is silent for longer than

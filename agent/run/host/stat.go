@@ -8,15 +8,15 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 )
 
-// kernelStat is what is read of /proc/stat. Package procfs reads the whole file, of which the
-// interrupts of a machine with many cores are thousands of numbers.
+// kernelStat is the part of /proc/stat that is read. Package procfs reads the whole file, which has thousands of
+// numbers for the interrupts of a machine with many cores.
 type kernelStat struct {
 	cores    map[string]cpuTime
 	switches float64
 	booted   float64 // seconds of Unix time
 }
 
-// jiffies are what /proc counts in, a hundredth of a second on all machines that Go runs on.
+// jiffies is the number of /proc's units of time in a second, the same on all machines that Go supports.
 const jiffies = 100
 
 func readStat(t tree) (*kernelStat, error) {
@@ -67,8 +67,8 @@ func coreTime(line []byte) cpuTime {
 	return cpuTime{user: v[0] + v[1], system: v[2], idle: v[3], iowait: v[4], irq: v[5], softirq: v[6], steal: v[7]}
 }
 
-// setDisks reads /proc/diskstats: two numbers of the device and its name, then counters, of which
-// kernels before 5.5 lack the last two.
+// setDisks reads /proc/diskstats: two numbers of the device and its name, then counters. Kernels before 5.5 lack the
+// last two.
 func (r *reading) setDisks(text []byte) {
 	const sector, names, least = 512, 3, 11
 	factors := []struct {
@@ -100,8 +100,8 @@ func (r *reading) setDisks(text []byte) {
 	}
 }
 
-// setNetworks reads /proc/net/dev: after two lines of titles an interface a line, with eight
-// counters of what was received and eight of what was sent.
+// setNetworks reads /proc/net/dev: after two lines of titles, one line per interface with eight counters of received
+// and eight of sent data.
 func (r *reading) setNetworks(text []byte) {
 	counters := []*measure.Metric{
 		NetReceived, netReceivedPackets, nil, netDrops, nil, nil, nil, nil,

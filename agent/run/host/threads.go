@@ -8,8 +8,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 )
 
-// mostThreads bounds the threads that are read for each of the tool and the servers at a tick: one
-// takes 5 µs. If there are more, a part of them is taken for all.
+// mostThreads bounds how many threads of the tool, and of the servers, are read at a tick: one takes 5 µs. If there are
+// more, a sample represents all.
 const mostThreads = 64
 
 // threads adds up for how long the threads of some processes ran and waited for a core, from
@@ -88,8 +88,8 @@ var (
 	serversWaiting = counter("host_servers_waiting_seconds_total")
 )
 
-// How many threads of the tool and of the servers ran or waited for a core. They are unknown where
-// the tool's process is, or if the kernel has no statistics of the scheduler.
+// How many threads of the tool and of the servers ran or waited for a core. They are unknown if the tool's process is
+// unknown or the kernel has no statistics of the scheduler.
 var (
 	ToolRunning    = ofThreads(67, "tool_threads_running", "Threads of the tool that run", toolRunning)
 	ToolWaiting    = ofThreads(68, "tool_threads_waiting", "Threads of the tool that wait for a core", toolWaiting)

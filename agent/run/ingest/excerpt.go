@@ -21,8 +21,8 @@ func (v *Intervals) CopyRow(from *Intervals, row int, elapsed float64) {
 	v.Warmup, v.Part = append(v.Warmup, from.Warmup[row]), append(v.Part, from.Part[row])
 }
 
-// Excerpt returns the state at the end of a run whose intervals are v, a part of those of whole. In place
-// of a summary it has their means, and the minimum and maximum of a latency. Percentiles are unknown.
+// Excerpt returns the state at the end of a run that has only the intervals v, which are a part of the run whole. Its
+// summary has their means, and the minimum and maximum of latencies. Percentiles are unknown.
 func (v *Intervals) Excerpt(meta rundir.Meta, whole *Snapshot, countsFailures bool) Snapshot {
 	s := Snapshot{Meta: meta, Phase: Over, Threads: whole.Threads, IntervalSeconds: whole.IntervalSeconds}
 	if len(v.Elapsed) == 0 {

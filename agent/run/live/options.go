@@ -114,7 +114,7 @@ type Log struct {
 	Labels map[string]string
 	// Selection is the servers of the runs in the files; nil: unknown.
 	Selection *rundir.Selection
-	// Generator is the machine that makes the load; empty: unknown.
+	// Generator is the machine that generates the load; empty: unknown.
 	Generator string
 }
 

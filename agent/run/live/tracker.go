@@ -161,8 +161,8 @@ func (t *tracker) read(ctx context.Context, readers *sync.WaitGroup, notifier *f
 	}
 }
 
-// whenPossible reads a file of the run, and waits while this process has too many files open: what
-// the run's results are made of is not left out.
+// whenPossible reads a file of the run, and waits while this process has too many files open: the results of the run
+// need this file.
 func (t *tracker) whenPossible(ctx context.Context, what string, read func() error) {
 	tick := time.NewTicker(t.opts.Poll)
 	defer tick.Stop()

@@ -1,5 +1,5 @@
-// Package promql asks a Prometheus for the values of expressions. It does not use client_golang's API
-// client, which needs a JSON library that is no longer maintained.
+// Package promql queries a Prometheus for the values of expressions. It does not use client_golang's API client, which
+// needs a JSON library that is no longer maintained.
 package promql
 
 import (

@@ -10,14 +10,14 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// ExcerptSlack is how far an interval may reach beyond a part of a run that it counts to, in seconds: the
-// axis of a tool's intervals is not exact.
+// ExcerptSlack is how far an interval may reach beyond the part of a run to which it belongs, in seconds: the axis of a
+// tool's intervals is not exact.
 const ExcerptSlack = 0.2
 
-// Excerpt returns a part of the run as a run: its axis begins where the part begins, and the tool ends
-// where the part ends. It has the intervals within the part, and their means in place of the tool's
-// summary. What is known of the whole run only is absent: percentiles, messages, statements, drain. So are the
-// settings that changed during the run, if the part is too short for a reading of them.
+// Excerpt returns a part of the run as a run: its axis begins where the part begins, and the tool ends where the part
+// ends. It has the intervals within the part, and their means instead of the tool's summary. Values that are only known
+// for the whole run are absent: percentiles, messages, statements, drain. Settings that changed during the run are
+// absent if the part is too short to contain a reading.
 func (h *History) Excerpt(ctx context.Context, part series.Span) (*History, error) {
 	e := &History{Zero: h.At(part.From), dir: h.dir, tool: h.tool, part: Whole, within: series.Span{To: part.To - part.From}}
 	meta := h.Snapshot.Meta

@@ -35,8 +35,8 @@ type History struct {
 	// Servers are in the order of their first appearance, Samples their measures.
 	Servers []*Server
 	Samples series.Thinned[ServerMeasure]
-	// Hosts are the run's machines in the order of their first appearance, HostSamples
-	// their measures. Host made the load.
+	// Hosts are the run's machines in the order of their first appearance, HostSamples their measures. Host generated
+	// the load.
 	Hosts       []*Host
 	HostSamples series.Thinned[ServerMeasure]
 	Host        Host
@@ -60,7 +60,7 @@ type History struct {
 // Whole is the whole history as a part.
 var Whole = series.Span{From: math.Inf(-1), To: math.Inf(1)}
 
-// Damage is what could not be read. None of it ends the reading.
+// Damage is what could not be read. It never stops the reading.
 type Damage struct {
 	// TornOutput: the tool's output ends within a line.
 	TornOutput bool
@@ -126,10 +126,9 @@ func (h *History) Server(target string) *Server {
 	return nil
 }
 
-// Read reads a run. t may be nil: then there are no intervals. Of a run that goes
-// on it reads what is there now. The error is for a run.json that is missing
-// (fs.ErrNotExist) or damaged, or for a ctx that is done; what is missing or
-// unreadable beside that is in Damage.
+// Read reads a run. t may be nil: then there are no intervals. If the run is active, it reads what exists now. The
+// error is about a run.json that is missing (fs.ErrNotExist) or damaged, or a ctx that is done; everything else that is
+// missing or unreadable is in Damage.
 func Read(ctx context.Context, dir rundir.Directory, t *tool.Tool) (*History, error) {
 	h, err := ReadOutput(ctx, dir, t, Whole)
 	if err != nil {
@@ -138,9 +137,8 @@ func Read(ctx context.Context, dir rundir.Directory, t *tool.Tool) (*History, er
 	return h, h.ReadServers(ctx, nil)
 }
 
-// ReadServers completes what ReadOutput returned, once. Of the servers' values it
-// reads those of the metrics that keep wants, which takes less time; nil wants all.
-// The error is from a ctx that is done.
+// ReadServers completes what ReadOutput returned, once. It reads only the metrics for which keep returns true, which
+// takes less time; nil: all metrics. The error is from a ctx that is done.
 func (h *History) ReadServers(ctx context.Context, keep func(metric string) bool) error {
 	h.Samples.Sorted = hasSpread
 	h.Samples.ToolEnd, h.Samples.MaxColumns = h.ToolEnd(), maxServers*len(measure.All(measure.Server))
@@ -159,16 +157,14 @@ func (h *History) ReadServers(ctx context.Context, keep func(metric string) bool
 	return ctx.Err()
 }
 
-// EachSample reads the samples of the servers again and calls visit with those of
-// some time after the other: the rows from Begin of all servers that were sampled so
-// far. It ends with an error of visit.
+// EachSample reads the samples of the servers again and calls visit with one part of the time after the other: the rows
+// from Begin of all servers that were sampled so far. An error of visit ends it.
 func (h *History) EachSample(ctx context.Context, visit func([]*ServerRows) error) error {
 	_, err := h.eachSample(ctx, nil, visit)
 	return err
 }
 
-// AllSamples reads all samples of the servers and of the machines into memory, as only what
-// plays a run again needs them.
+// AllSamples reads all samples of the servers and of the machines into memory. Only a replay needs them.
 func (h *History) AllSamples(ctx context.Context) (servers, machines []*ServerRows, err error) {
 	for name, all := range map[string]*[]*ServerRows{rundir.StatusFile: &servers, host.File: &machines} {
 		_, e := readStatus(ctx, h.dir.Path(name), h.Zero, Whole, math.MaxInt, nil, func(rows []*ServerRows) error {
@@ -193,8 +189,8 @@ func (h *History) eachSample(ctx context.Context, keep func(metric string) bool,
 	return damage, err
 }
 
-// ReadOutput is Read without the servers, whose record is by far the largest file
-// of a long run. What is drawn it thins only as far as a part of the axis needs.
+// ReadOutput is Read without the servers, whose record is by far the largest file of a long run. It thins values for
+// drawing only as far as the given part of the axis needs it.
 func ReadOutput(ctx context.Context, dir rundir.Directory, t *tool.Tool, part series.Span) (*History, error) {
 	meta, err := dir.Load()
 	if err != nil {
@@ -226,8 +222,8 @@ func ReadOutput(ctx context.Context, dir rundir.Directory, t *tool.Tool, part se
 	return h, ctx.Err()
 }
 
-// EachInterval reads the tool's intervals again and calls visit with some after the
-// other. It ends with an error of visit. What is wrong with the output is in Damage.
+// EachInterval reads the tool's intervals again and calls visit with one part of them after the other. An error of
+// visit ends it. Problems of the output are in Damage.
 func (h *History) EachInterval(ctx context.Context, visit func(*ingest.Intervals) error) error {
 	meta := h.Snapshot.Meta
 	ctx, cancel := context.WithCancel(ctx)
@@ -250,8 +246,7 @@ func (h *History) EachInterval(ctx context.Context, visit func(*ingest.Intervals
 	return err
 }
 
-// readIntervals reads a run's output and calls visit with the intervals, some after
-// the other.
+// readIntervals reads a run's output and calls visit with one part of the intervals after the other.
 func readIntervals(ctx context.Context, dir rundir.Directory, t *tool.Tool, meta *rundir.Meta, visit func(*ingest.Intervals)) (*ingest.Feed, error) {
 	rows := &ingest.Intervals{}
 	rows.Full = func() { visit(rows) }

@@ -87,8 +87,8 @@ func (h *History) readHosts(ctx context.Context) error {
 	return err
 }
 
-// AddMachine adds a machine whose values another source has, as frames in the order of their ticks. It has an
-// axis of its own, so that nothing is drawn between its values.
+// AddMachine adds a machine with values from another source, as frames in the order of their ticks. It has its own
+// axis, so nothing is drawn between its values.
 func (h *History) AddMachine(m rundir.Machine, frames []engine.Frame) {
 	samples := &series.Thinned[ServerMeasure]{}
 	samples.ToolEnd, samples.Sorted, samples.MaxColumns = h.ToolEnd(), hasSpread, maxServers*len(measure.All(measure.Host))

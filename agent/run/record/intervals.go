@@ -18,8 +18,8 @@ type Intervals struct {
 	// N is how many intervals there are, Last the end of the last one.
 	N    int
 	Last float64
-	// Lengths are the intervals' own, Distances those of the ends of two that follow
-	// each other in one start of the tool, each at the end of the first.
+	// Lengths are the lengths of the intervals. Distances are the distances between the ends of consecutive intervals
+	// of one start of the tool, each at the end of the first interval.
 	Lengths, Distances series.Tally
 	// Throughput are the rates of transactions, and Latencies the latencies by their
 	// columns, after the warm-up; Queries are the rates of statements.
@@ -29,8 +29,7 @@ type Intervals struct {
 	// clock began.
 	Warmup      []series.Span
 	QuietWarmup bool
-	// Distributions are the histograms of the intervals by operation, of a tool that prints
-	// them.
+	// Distributions are the histograms of the intervals by operation, if the tool prints them.
 	Distributions map[string]*histogram.OverTime
 	// Misplaced counts reports that have no place on the axis.
 	Misplaced int

@@ -40,9 +40,8 @@ func NewRecorder(dir rundir.Directory, start time.Time) *Recorder {
 	}
 }
 
-// Record appends a tick: the targets' answers, and their settings where these are
-// new. It tries both files and returns what failed. On a disk that is nearly full it
-// records nothing, with ErrDiskLow.
+// Record appends a tick: the targets' answers, and their settings if these are new. It writes each file even if the
+// other fails, and returns the errors. On a disk that is nearly full it records nothing, with ErrDiskLow.
 func (r *Recorder) Record(f engine.Frame) error {
 	if r == nil {
 		return nil
@@ -95,7 +94,7 @@ func (r *Recorder) RecordHosts(f engine.Frame) error {
 	return nil
 }
 
-// RecordSettings appends the targets' settings where these are new.
+// RecordSettings appends the targets' settings if these are new.
 func (r *Recorder) RecordSettings(f engine.Frame) error { return r.settings.record(f) }
 
 // The engines of what was not sampled but imported: a server of dumps, a machine of the logs of
@@ -103,14 +102,14 @@ func (r *Recorder) RecordSettings(f engine.Frame) error { return r.settings.reco
 const (
 	DumpEngine       = "status-dump"
 	MachineLogEngine = "monitor-log"
-	// CloudWatchEngine is for machines of managed servers, of which there is one value a minute.
+	// CloudWatchEngine is for machines of managed servers, which have one value per minute.
 	CloudWatchEngine = "cloudwatch"
 )
 
-// MachineSettings begins the names of machines among the targets of settings.jsonl.
+// MachineSettings is the prefix of machines' names among the targets of settings.jsonl.
 const MachineSettings = "machine "
 
-// Close closes the files. What is recorded after it is dropped.
+// Close closes the files. Later records are dropped.
 func (r *Recorder) Close() {
 	if r != nil {
 		r.status.close()
@@ -119,8 +118,8 @@ func (r *Recorder) Close() {
 	}
 }
 
-// lineFile is a file of JSON lines that is created with its first line. mu is there
-// because frames and the end of the run come from different goroutines.
+// lineFile is a file of JSON lines that is created with its first line. It has mu because frames and the end of the run
+// come from different goroutines.
 type lineFile struct {
 	path string
 
@@ -209,9 +208,8 @@ func NewNewest(path string) *Newest {
 // maxNewest is how many bytes are read at once.
 const maxNewest = 4 << 20
 
-// Read reads what has been recorded since it was called last. It returns the servers' rows,
-// which are valid until the next call: rows from Begin are new, and the one before
-// is there for rates. A file that does not exist has none.
+// Read reads what has been recorded since the previous call. It returns the servers' rows, which are valid until the
+// next call. Rows from Begin are new; rates need the row before. A file that does not exist has no rows.
 func (n *Newest) Read() ([]*ServerRows, error) {
 	for _, s := range n.reader.servers {
 		s.next()

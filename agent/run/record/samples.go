@@ -18,17 +18,16 @@ type ServerMeasure struct {
 // History.Samples.
 type Server struct {
 	*ServerFacts
-	// Ticks are the samples taken while the tool ran, Unanswered those without an
-	// answer, Missed those that the agent did not take, also before the first and after
-	// the last one.
+	// Ticks is the number of samples taken while the tool ran, Unanswered the number without an answer. Missed is the
+	// number that the agent did not take, including those before the first and after the last sample.
 	Ticks, Unanswered, Missed int
-	// Coverage is for how much of the run there are samples.
+	// Coverage is how much of the run the samples cover.
 	Coverage Coverage
 	// Sampled is from the first to the last tick while the tool ran.
 	Sampled series.Span
 	// Answered is set if it ever answered.
 	Answered bool
-	// Restarts are those since the tool's start.
+	// Restarts is the number of restarts since the tool's start.
 	Restarts float64
 
 	scope    measure.Scope
@@ -258,8 +257,7 @@ func (h *History) addSamples(rows []*ServerRows) {
 	h.Servers = addServers(measure.Server, h.Servers, &h.Samples, rows, h.part)
 }
 
-// addServers adds the rows of all targets to what they come to, and the values of the
-// measures of a scope to samples.
+// addServers adds the rows of all targets to their sums, and the values of the measures of a scope to samples.
 func addServers(scope measure.Scope, servers []*Server, samples *series.Thinned[ServerMeasure], all []*ServerRows, part series.Span) []*Server {
 	for _, rows := range all[len(servers):] {
 		servers = append(servers, &Server{ServerFacts: rows.ServerFacts, rows: rows, scope: scope, first: series.Unknown(), grown: map[string]*series.Growth{}, summed: map[string]float64{}})

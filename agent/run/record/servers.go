@@ -12,8 +12,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 )
 
-// maxServers bounds the targets that one status.jsonl can name, and
-// keptAnswers the different versions and errors kept of each.
+// maxServers bounds the targets that one status.jsonl can name, and keptAnswers the different versions and errors that
+// are kept for each.
 const (
 	maxServers  = 256
 	keptAnswers = 20
@@ -21,13 +21,13 @@ const (
 	maxColumns = 1024
 )
 
-// ServerRows is what one target answered during a part of a run, as columns, one row
-// a tick. It is [measure.Columns]: beside the values that the engine reported there
-// are columns of db_up, db_restarts_total and the two of replication lag.
+// ServerRows is what one target answered during a part of a run, as columns with one row per tick. It implements
+// [measure.Columns]. Besides the values that the engine reported, it has columns for db_up, db_restarts_total and both
+// metrics of replication lag.
 type ServerRows struct {
-	// Elapsed are the ticks. Of a gap in them at most the first thousand are rows.
+	// Elapsed are the ticks. At most the first thousand ticks of a gap are rows.
 	series.Table[string]
-	// Begin is the first row that is not of the previous part, too.
+	// Begin is the first row that was not in the previous part.
 	Begin int
 	// Asked and Answered are when the server was asked and had answered, on the
 	// same axis; unknown if it did not answer.
@@ -54,7 +54,7 @@ type ServerFacts struct {
 	Versions, Errors []string
 }
 
-// gap is ticks that the agent missed: those a step after each other between two.
+// gap is a sequence of ticks, one step apart, that the agent missed between two others.
 type gap struct{ from, to, step float64 }
 
 // missed returns how many ticks until the tool's end are in the gap, none before 0.
@@ -66,7 +66,7 @@ func (g gap) missed(toolEnd float64) int {
 	return int(min(max(0, n), math.MaxInt32))
 }
 
-// next drops the rows of this part but the last one, which rates continue from.
+// next drops the rows of this part except the last one, from which rates continue.
 func (s *ServerRows) next() {
 	last := max(0, len(s.Elapsed)-1)
 	s.Keep(1)
@@ -210,7 +210,7 @@ func (t *Timeline) At(row int) string {
 	return t.texts[i-1]
 }
 
-// keep makes row from the first one.
+// keep drops the rows before from, which becomes row 0.
 func (t *Timeline) keep(from int) {
 	for i := len(t.rows) - 1; i >= 0; i-- {
 		if t.rows[i] = max(0, t.rows[i]-from); t.rows[i] == 0 {

@@ -36,7 +36,7 @@ type ServerSettings struct {
 	Error string `json:"error,omitempty"`
 }
 
-// equal reports whether s holds what the previous line held.
+// equal reports whether s has the same content as the previous line.
 func (s *ServerSettings) equal(before *ServerSettings) bool {
 	return s.Version == before.Version && s.Error == before.Error && maps.Equal(s.Settings, before.Settings)
 }

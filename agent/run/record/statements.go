@@ -39,12 +39,11 @@ type ServerStatements struct {
 	// From and To are when the counters were read.
 	From time.Time `json:"from,omitzero"`
 	To   time.Time `json:"to,omitzero"`
-	// Questions are the statements that clients sent, Prepared how many of them executed a
-	// prepared statement.
+	// Questions is the number of statements that clients sent, Prepared how many of them executed a prepared statement.
 	Questions series.Optional[float64] `json:"questions,omitzero"`
 	Prepared  series.Optional[float64] `json:"prepared,omitzero"`
-	// Statements are those that took the most time, Rest all others; RestKinds is how many
-	// kinds these are.
+	// Statements are the statements that took the most time, Rest is the sum of all others, and RestKinds the number of
+	// their kinds.
 	Statements []engine.Statement      `json:"statements,omitempty"`
 	Rest       *engine.StatementCounts `json:"rest,omitempty"`
 	RestKinds  int                     `json:"rest_kinds,omitempty"`

@@ -67,8 +67,8 @@ type statusWriter struct {
 type writtenHeader struct {
 	statusHeader
 	places map[string]int
-	// metrics are the columns' own, to find the place of a value without making
-	// its name: targets report the same values in the same order each time.
+	// metrics are the metrics of the columns. They find the place of a value without building its name: targets report
+	// the same values in the same order each time.
 	metrics []*measure.Metric
 	labels  [][]string
 }
@@ -84,8 +84,7 @@ func (w *statusWriter) append(b []byte, f engine.Frame) []byte {
 	return b
 }
 
-// forget makes the next lines begin with headers: it is not known which ones are
-// in the file.
+// forget makes the next lines begin with headers, since it is unknown which headers are in the file.
 func (w *statusWriter) forget() { w.targets = nil }
 
 func (w *statusWriter) appendSample(b []byte, s *engine.Sample, interval float64) []byte {
@@ -210,11 +209,10 @@ func appendNumber(b []byte, v float64) []byte {
 	return strconv.AppendFloat(b, v, 'g', -1, 64)
 }
 
-// readStatus reads status.jsonl onto an axis that begins at zero. It calls visit with
-// the rows of all servers once one has rows, and at the end. A line that is unreadable
-// is counted. torn is set if the file ends within a line; of a run that has not ended that is
-// just being written. Of ticks outside of a part of the axis, only the last one before it is read,
-// which rates continue from. keep returns whether a metric's values are wanted; nil: all are.
+// readStatus reads status.jsonl onto an axis that begins at zero. It calls visit with the rows of all servers once one
+// has rows, and at the end. A line that is unreadable is counted. torn is set if the file ends within a line; in an
+// active run, this line is still being written. Outside the given part of the axis, only the last tick before it is
+// read, from which rates continue. keep returns whether to read a metric; nil: all metrics.
 func readStatus(ctx context.Context, path string, zero time.Time, within series.Span, rows int, keep func(metric string) bool, visit func([]*ServerRows) error) (Damage, error) {
 	d := statusReader{zero: zero, within: within, rows: rows, keep: keep, visit: visit, targets: map[string]*readTarget{}}
 	err := d.read(ctx, path)
@@ -404,9 +402,9 @@ func (d *statusReader) server(header *statusHeader) *ServerRows {
 	return s
 }
 
-// rowScanner reads the elements of a JSON array of numbers, texts and nulls as the
-// writer writes it, without blanks: a run of ten hours with three servers has a
-// hundred thousand rows, of which the page wants a few values each.
+// rowScanner reads the elements of a JSON array of numbers, texts and nulls as the writer writes it, without blanks. It
+// is fast, because a run of ten hours with three servers has a hundred thousand rows, and the page needs only a few
+// values of each.
 type rowScanner struct {
 	rest   []byte // from the bracket or comma before the next element
 	failed bool

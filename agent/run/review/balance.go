@@ -36,8 +36,8 @@ type LoadPart struct {
 	Share     float64 `json:"share"`
 }
 
-// balances returns who took the load, where at least two parts are known. A load that one of
-// the servers lacks is left out: the others' shares would be wrong.
+// balances returns how servers and shards shared each load, if at least two of them are known. A load that one of the
+// servers does not report is left out, because the others' shares would be wrong.
 func balances(h *record.History) []Balance {
 	var all []Balance
 	for _, m := range measure.All(measure.Cluster) {
@@ -65,7 +65,7 @@ func balances(h *record.History) []Balance {
 	return all
 }
 
-// router is the role of servers that only pass on what others do.
+// router is the role of servers that only forward operations to other servers.
 const router = "router"
 
 // partsByServer returns the load of each server, without proxies and, if there are others,
@@ -93,7 +93,7 @@ func partsByServer(h *record.History, m *measure.Measure) (parts []LoadPart, ok 
 	return parts, true
 }
 
-// loadOf returns how much of a measure a server did a second while the tool ran.
+// loadOf returns the mean rate of a server's measure while the tool ran.
 func loadOf(h *record.History, s *record.Server, m *measure.Measure) float64 {
 	if m.Summary == measure.Mean {
 		t := h.Samples.Tally(record.ServerMeasure{Target: s.Target, Measure: m})
@@ -105,8 +105,7 @@ func loadOf(h *record.History, s *record.Server, m *measure.Measure) float64 {
 	return series.Unknown()
 }
 
-// machineCPU returns the cores in use of a server's machine, unknown if that does anything else
-// in the run.
+// machineCPU returns the cores in use of a server's machine, unknown if the machine has another role in the run.
 func machineCPU(h *record.History, target string) float64 {
 	for _, one := range h.Hosts {
 		if len(one.Targets) == 1 && one.Targets[0] == target && !one.Has(rundir.GeneratorHost) && one.Cores > 0 {
@@ -117,8 +116,8 @@ func machineCPU(h *record.History, target string) float64 {
 	return series.Unknown()
 }
 
-// partsByLabel returns the load of each value of a label. Several servers report the same: the
-// one that saw the most counts.
+// partsByLabel returns the load of each value of a label. If several servers report the same value, the largest load
+// counts.
 func partsByLabel(h *record.History, m *measure.Measure) []LoadPart {
 	var most []LoadPart
 	largest := 0.0

@@ -21,8 +21,7 @@ type Condition struct {
 	text    string
 	name    string
 	Compare string
-	// Bound is in the base unit. Of a relative condition it is the ratio to the
-	// baseline.
+	// Bound is in the base unit. For a relative condition, it is the ratio to the baseline.
 	Bound    float64
 	Relative bool
 	unit     string // as it was written
@@ -86,8 +85,8 @@ func IntervalRow(r *tool.Report, countsFailures bool) Row {
 	return row
 }
 
-// NewestRow returns the newest values of servers or machines as a row, nil if there are
-// none; those that did not answer then have none.
+// NewestRow returns the newest values of servers or machines as a row, nil if there are none. Servers and machines that
+// did not answer have no values.
 func NewestRow(scope measure.Scope, rows []*record.ServerRows) *Row {
 	row := &Row{}
 	for _, s := range rows {
@@ -159,7 +158,7 @@ func parseCondition(text string) (*Condition, error) {
 	return c, c.checkUnit()
 }
 
-// checkUnit refuses names that no measure has, and units that are not its own.
+// checkUnit refuses names that no measure has, and units that do not fit the measure.
 func (c *Condition) checkUnit() error {
 	if c.Relative {
 		if _, known := c.wanted(); !known {
@@ -220,15 +219,14 @@ var statistic = regexp.MustCompile(`^(min|avg|max|p\d+(\.\d+)?)$`)
 
 func isStatistic(name string) bool { return statistic.MatchString(name) }
 
-// conditionMeasures are those that a condition can name beside statistics of the
-// latency.
+// conditionMeasures are the measures that a condition can name besides statistics of the latency.
 func conditionMeasures() []Measure {
 	all := slices.Concat(ToolMeasures(nil), ServerMeasures(nil), largestMeasures())
 	return slices.DeleteFunc(all, func(m Measure) bool { return m.Condition == "" })
 }
 
-// Measure returns the measure that the condition names of these runs: of a latency
-// the statistic of the headline's operation.
+// Measure returns the measure of these runs that the condition names. For a latency, it is the statistic of the
+// headline's operation.
 func (c *Condition) Measure(rows []Row) (Measure, bool) {
 	if c.name == "errors" && c.unit == "%" && !c.Relative {
 		return failedShare, true
@@ -249,7 +247,7 @@ func (c *Condition) Measure(rows []Row) (Measure, bool) {
 	return Measure{}, false
 }
 
-// failedShare is of the transactions, each attempt counted.
+// failedShare is the share of failed transactions, counting each attempt.
 var failedShare = Measure{Name: "errors", Unit: table.Percent, Value: func(r *Row) float64 { return series.Number(r.FailedShare) }}
 
 // Exceeds reports whether a value is beyond the bound.

@@ -12,11 +12,10 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/record"
 )
 
-// ofServers is what Cost.Of is for the values that servers report.
+// ofServers is Cost.Of for values that servers report.
 const ofServers = "servers"
 
-// Cost is what a transaction of a run took: of all its servers, or of all machines with
-// the same roles.
+// Cost is what a transaction of a run cost all its servers, or all machines with the same roles.
 type Cost struct {
 	Name string `json:"name"`
 	// Of is "servers" for the values that servers report, else the role of the machines.
@@ -29,8 +28,8 @@ type Cost struct {
 	sampled record.Coverage // the least of the servers or machines
 }
 
-// costs adds up what a transaction took of the servers and of the machines. A value that one of
-// them lacks is left out: a part would look like the whole.
+// costs adds up what a transaction cost the servers and the machines. A value that one of them does not report is left
+// out: the sum of the others would look complete.
 func costs(h *record.History, r *Row) []Cost {
 	var all []Cost
 	for _, scope := range []measure.Scope{measure.Host, measure.Server} {
@@ -128,7 +127,7 @@ func costMeasures(rows []Row) []Measure {
 	return all
 }
 
-// costPart is what a transaction took of servers, or of machines with the same roles.
+// costPart is what a transaction cost the servers, or the machines with the same roles.
 type costPart struct {
 	sum     float64
 	sampled record.Coverage

@@ -15,7 +15,7 @@ import (
 // own histogram.
 type Distribution struct {
 	Operation string `json:"operation"`
-	// Count is how many values the histogram has, Of how many operations the run had.
+	// Count is the number of values in the histogram, Of the number of operations in the run.
 	Count uint64                   `json:"count"`
 	Of    series.Optional[float64] `json:"operations,omitzero"`
 	// Percentiles are known within the bounds of a bucket.
@@ -81,8 +81,8 @@ func newDistribution(name string, h *histogram.Histogram) Distribution {
 	return d
 }
 
-// percentiles returns those for which there are enough values: a percentile of fewer than it
-// needs would be the maximum.
+// percentiles returns the percentiles for which there are enough values: with too few, a percentile would be the
+// maximum.
 func percentiles(h *histogram.Histogram, stats []distributionStat) []Percentile {
 	var all []Percentile
 	for _, p := range stats {
@@ -129,7 +129,7 @@ func (r *Run) DistributionTable() (*table.Table, []string) {
 	return DistributionTable(all), DistributionNotes(all)
 }
 
-// AllDistributions are the tool's and the servers'.
+// AllDistributions returns the distributions of the tool and of the servers.
 func (r *Run) AllDistributions() []Distribution {
 	if r.Statements == nil || r.Statements.Distribution == nil {
 		return r.Distributions

@@ -12,8 +12,7 @@ import (
 type IntervalValues struct {
 	Values  []float64
 	Seconds float64 // of an interval
-	// IsQuantile is set for percentiles and extremes, whose mean over intervals is not theirs
-	// over the run.
+	// IsQuantile is set for percentiles and extremes: their mean over the intervals is not the value of the run.
 	IsQuantile bool
 }
 

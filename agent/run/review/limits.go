@@ -20,8 +20,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// limits returns what limited a run, by its own servers and machines alone. others are
-// runs that may have used the same servers. Of a run in progress it is unknown.
+// limits returns what limited a run, with evidence only from its own servers and machines. others are runs that may
+// have used the same servers. It is unknown while the run is in progress.
 func limits(h *record.History, r *Row, others []rundir.Meta) *analysis.Verdict {
 	if r.Result == "" {
 		return nil
@@ -74,11 +74,10 @@ func limits(h *record.History, r *Row, others []rundir.Meta) *analysis.Verdict {
 	return &v
 }
 
-// mostOfTheTime is the share of the servers' time from which on a statement is named.
+// mostOfTheTime is the share of the servers' time above which a statement is named.
 const mostOfTheTime = 0.2
 
-// nameStatement adds to the findings about what statements do in the servers which one took the
-// most time there.
+// nameStatement names the statement that took the most time in the servers, in the findings about statements.
 func nameStatement(v *analysis.Verdict, s *Statements) {
 	if s == nil || len(s.Kinds) == 0 || s.Kinds[0].Share < mostOfTheTime || s.Kinds[0].of != oneStatement {
 		return
@@ -103,8 +102,8 @@ func threadsOf(r *Row) float64 {
 	return float64(r.Threads)
 }
 
-// messageWith returns the tool's message with one of these texts; empty if it printed none. Clients
-// in C print the number of the system's error only.
+// messageWith returns the tool's message with one of these texts; empty if it printed none. Clients in C print only the
+// number of a system error.
 func messageWith(s *ingest.Snapshot, texts ...string) string {
 	for _, m := range slices.Concat(s.Messages, []string{s.LastMessage}) {
 		if slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(m, text) }) {
@@ -205,7 +204,7 @@ func serverEvidence(h *record.History, s *record.Server, threads float64, stops 
 	if out.PurgeLimit = settingOf(h, s.Target, "innodb_max_purge_lag"); out.PurgeLimit > 0 && delaysWrites(h, s, out.PurgeLimit) {
 		out.Purge = slowdown(h, s.Target, engine.HistoryList, out.PurgeLimit, threads)
 	}
-	// Servers that report at each tick which sessions flow control holds back need no estimate of those.
+	// No estimate is needed for servers that report at each tick which sessions flow control holds back.
 	observed := meanSessions(h, s.Target, engine.FlowControlSessions) > 0
 	for _, m := range engine.SessionMeasures() {
 		t := tally(m)
@@ -273,7 +272,7 @@ func appliers(h *record.History, target string) float64 {
 	return n
 }
 
-// ofWriters are sessions in waits that a writer, or who waits for it, is in while writes are held back.
+// ofWriters are the classes in which writers, and sessions that wait for them, are while writes are held back.
 var ofWriters = []*measure.Measure{engine.ReplicationSessions, engine.CommitSessions, engine.RowLockSessions}
 
 // flowControlled is the class of sessions that wait because writes are held back.
@@ -296,9 +295,8 @@ func heldBack(h *record.History, target string, m *measure.Measure) float64 {
 	return held / all
 }
 
-// settingOf returns a number among the settings that were read from a server during the run,
-// unknown if it is none or the run was too short for that: those of the samples can be a
-// minute old.
+// settingOf returns the number of a setting that was read from a server during the run. It is unknown if the setting is
+// not a number or was not read, as in a short run: settings in samples can be a minute old.
 func settingOf(h *record.History, target, name string) float64 {
 	for i := range h.Settings {
 		if s := &h.Settings[i]; s.Target == target {
@@ -327,13 +325,13 @@ func delaysWrites(h *record.History, s *record.Server, limit float64) bool {
 	return false
 }
 
-// leastHigh is the number of intervals below which a state is passing. For the rest of the run one
-// is enough: a log that is full after a second stays so.
+// leastHigh is the least number of intervals with a high value: fewer are a passing state. One interval with a lower
+// value is enough for the comparison, since a log that is full after a second stays full.
 const leastHigh = 2
 
-// slowdown compares the throughput of the intervals around whose middle a server's value was
-// high, in the sample before it and in the one after it, with that of the others. In an interval in
-// which many clients waited for a lock, that stopped them.
+// slowdown compares the throughput of the intervals in which a server's value was high, in the samples before and after
+// their middle, with the throughput of the others. It skips intervals in which many clients waited for a lock, since
+// the lock stopped them.
 func slowdown(h *record.History, target string, m *measure.Measure, high, threads float64) analysis.Slowdown {
 	out := analysis.Slowdown{Held: series.Unknown(), During: series.Unknown(), Otherwise: series.Unknown(), Stopped: series.Unknown()}
 	values := h.Samples.Values(record.ServerMeasure{Target: target, Measure: m})
@@ -372,7 +370,7 @@ func slowdown(h *record.History, target string, m *measure.Measure, high, thread
 	return out
 }
 
-// MadeRate reports whether the run made a rate of transactions, see [analysis.MadeRate].
+// MadeRate reports whether the run reached a rate of transactions, see [analysis.MadeRate].
 func (r *Row) MadeRate(rate float64) (made, sure bool) {
 	return analysis.MadeRate(r.Values.Of(tool.Throughput).Value, rate, r.DurationSeconds, r.queue)
 }

@@ -76,8 +76,8 @@ func Measures(rows []Row) []Measure {
 	})
 }
 
-// ToolMeasures returns those of the catalogue that have a column in tables. Of the
-// headline latency there are all statistics.
+// ToolMeasures returns the measures of the catalogue that have a column in tables, with all statistics of the headline
+// latency.
 func ToolMeasures(rows []Row) []Measure {
 	var all []Measure
 	for _, m := range RowMeasures() {
@@ -164,8 +164,7 @@ func (r *Row) latency(operation, stat string) float64 {
 
 const DrainCondition = "drain" // how conditions name the drain
 
-// serverColumns is how many servers get columns of their own: people no longer
-// read a table with more.
+// serverColumns is how many servers get their own columns: a wider table is unreadable.
 const serverColumns = 6
 
 // ServerMeasures returns each server's measures, then the worst of all servers.
@@ -201,8 +200,8 @@ func ServerMeasures(rows []Row) []Measure {
 	return append(all, drain)
 }
 
-// largestMeasures are those of servers and machines that serverMeasures has no worst value of:
-// the largest of all of them, which conditions and trends name by the id.
+// largestMeasures are the measures of servers and machines for which serverMeasures has no worst value: the largest
+// value of all, which conditions and trends name by the id.
 func largestMeasures() []Measure {
 	var all []Measure
 	add := func(m *measure.Measure, value func(*Row) float64) {

@@ -16,9 +16,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// FigureMeasures are those that figures show if none are named: throughput, the
-// mean and the headline statistics of the latency, then the worst of the servers and the
-// CPU of each machine.
+// FigureMeasures are the measures that figures show by default: throughput, the mean and the headline statistics of the
+// latency, then the worst of the servers and the CPU of each machine.
 func FigureMeasures(rows []Row) []Measure {
 	all := slices.DeleteFunc(Measures(rows), func(m Measure) bool {
 		if m.Server {
@@ -32,8 +31,8 @@ func FigureMeasures(rows []Row) []Measure {
 	return append(all, measuresOfMachines(machinesOf(rows))...)
 }
 
-// followsThroughput reports whether a transaction has the same number of statements in all runs: the figure
-// of queries would be that of transactions again.
+// followsThroughput reports whether a transaction has the same number of statements in all runs: then the figure of
+// queries would repeat the figure of transactions.
 func followsThroughput(rows []Row) bool {
 	const alike = 0.02
 	low, high := math.Inf(1), math.Inf(-1)
@@ -56,8 +55,8 @@ func MeasuresNamed(rows []Row, name string) ([]Measure, error) {
 	return []Measure{m}, err
 }
 
-// MeasureNamed returns the measure of these runs that a condition would name so or, with _
-// for blanks, the head of a column: n1_write_sets, read_avg, insert_count, duration, cpu.
+// MeasureNamed returns the measure of these runs with a name as in a condition or, with _ for blanks, as in the head of
+// a column: n1_write_sets, read_avg, insert_count, duration, cpu.
 func MeasureNamed(rows []Row, name string) (Measure, error) {
 	if c, err := ParseName(name); err == nil {
 		if m, ok := c.Measure(rows); ok {
@@ -78,8 +77,8 @@ func MeasureNamed(rows []Row, name string) (Measure, error) {
 
 func underscored(name string) string { return strings.ReplaceAll(strings.ToLower(name), " ", "_") }
 
-// detailMeasures are those that tables show only if they are named: the duration, what the
-// tool counted of each operation and its latencies, and the CPU of the busiest machine.
+// detailMeasures are the measures that tables show only if they are named: the duration, what the tool counted of each
+// operation and its latencies, and the CPU of the busiest machine.
 func detailMeasures(rows []Row) []Measure {
 	all := []Measure{{Name: "duration", Field: "duration_seconds", Unit: table.Seconds, Value: func(r *Row) float64 { return r.DurationSeconds }}}
 	var operations []string
@@ -136,8 +135,8 @@ func detailMeasures(rows []Row) []Measure {
 	})
 }
 
-// drainedRate is the transactions of the cluster in the time that a server needed for them: that
-// of the run and its drain.
+// drainedRate is the rate of the cluster's transactions in the time that a server needed for them: the run and its
+// drain.
 func drainedRate(target string) Measure {
 	return newServerMeasure(target+" tps with drain", measure.PerSecond, table.PerSecond, func(r *Row) float64 {
 		_, most := highest(r.Servers, engine.Replicated)

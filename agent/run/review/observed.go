@@ -18,12 +18,11 @@ import (
 )
 
 const (
-	// foreignLoad is how many times the tool's statements the servers must execute,
-	// and foreignRate how many more each second, for somebody else to use them.
+	// foreignLoad is how many times the tool's statements, and foreignRate how many more per second, the servers must
+	// execute for another load to be reported.
 	foreignLoad, foreignRate = 1.5, 100
-	// fewTicks is the number of ticks below which rates of servers and tool are of
-	// times that differ too much to be compared; mostOfTheRun is the share of the run
-	// that must have been sampled to compare them with a summary.
+	// fewTicks is the number of ticks below which rates of servers and tool cover times that differ too much to be
+	// compared; mostOfTheRun is the share of the run that must have been sampled to compare them with a summary.
 	fewTicks, mostOfTheRun = 5, 0.9
 	// listedRuns bounds the other runs that are listed, listedSteps the changes of
 	// one value.
@@ -154,8 +153,8 @@ func steps(changes []series.Change) string {
 	return strings.Join(texts, ", ")
 }
 
-// commits compares the transactions of a group's generators with those that the servers
-// committed, replicas left out. It is for groups: the sum belongs to no single server.
+// commits compares the transactions of a group's generators with the commits of the servers, excluding replicas. It is
+// only for groups.
 func commits(h *record.History, r *Row) []string {
 	m := &h.Snapshot.Meta
 	if !m.IsGroup() || r.Result == "" {
@@ -192,11 +191,11 @@ func commits(h *record.History, r *Row) []string {
 	return []string{text}
 }
 
-// sameCommits is the relative difference that comes from the ends of the run alone.
+// sameCommits is the relative difference that the ends of the run alone can cause.
 const sameCommits = 0.02
 
-// foreignStatements reports servers that executed far more than the tool asked for
-// in the same time, and the share of that: something else used them.
+// foreignStatements reports servers that executed far more statements than the tool sent in the same time, and the
+// share of the other statements: another load used these servers.
 func foreignStatements(h *record.History, r *Row) (line string, share float64) {
 	if r.Result == "" {
 		return "", series.Unknown()
@@ -233,8 +232,8 @@ func foreignStatements(h *record.History, r *Row) (line string, share float64) {
 	return text + ": something else used them", 1 - asked/others
 }
 
-// statementsOfConnection is how many statements a server counts for a connection at most, which no
-// tool counts: its end (MariaDB 10.11), and one that a client library sends first.
+// statementsOfConnection is how many statements that no tool counts a server counts for a connection, at most: its end
+// (MariaDB 10.11), and one that a client library sends first.
 const statementsOfConnection = 2
 
 // mostAtEnds returns how many statements a second of a span its ends can add: a tick and the end of an
@@ -250,9 +249,8 @@ func mostAtEnds(h *record.History, span series.Span) float64 {
 	return 2 * usual * most / (span.To - span.From)
 }
 
-// sent returns how many statements a second the tool reported for a span: its mean over
-// the intervals whose middle is in it. A tool that reports no intervals has only a
-// summary, which is about the whole run but the warm-up.
+// sent returns how many statements a second the tool reported for a span: its mean over the intervals whose middle is
+// in it. A tool that reports no intervals has only a summary, which covers the whole run except the warm-up.
 func sent(h *record.History, r *Row, span series.Span) float64 {
 	v := &h.Intervals
 	usual := v.Lengths.Median()

@@ -1,4 +1,4 @@
-// Package review is what is computed of one run that was read back.
+// Package review computes the results of one run that was read back.
 //
 // A [Row] is a run with the values of the measures in the catalogue: those that its tool reported
 // and, from [NewObservedRow], those that were observed of its servers. [Measures] lists what tables
@@ -237,8 +237,7 @@ func (r *Row) Headline() string {
 	return LatencyName(l.Operation, l.Stat) + " " + table.Milliseconds.Signed(l.Seconds)
 }
 
-// LatencyName returns a statistic with its operation, which goes without saying
-// for transactions.
+// LatencyName returns a statistic with its operation, which is omitted for transactions.
 func LatencyName(operation, stat string) string {
 	stat = tool.StatName(stat)
 	if operation == tool.Transaction || operation == "" {
@@ -247,7 +246,7 @@ func LatencyName(operation, stat string) string {
 	return operation + " " + stat
 }
 
-// Facts returns what runs differ by.
+// Facts returns the facts by which runs can differ.
 func (r *Row) Facts() []rundir.Fact {
 	m := rundir.Meta{
 		Tool: r.Tool, ToolVersion: r.Version, Verb: r.Verb, Workload: r.Workload, Threads: r.Threads, Target: r.Target,
@@ -274,8 +273,8 @@ func (r *Row) State() string {
 	return string(r.Phase)
 }
 
-// ManyFailures is the share of failed transactions from which on it is part of the
-// result: a tool that is configured to ignore errors succeeds whatever happens.
+// ManyFailures is the share of failed transactions above which it is part of the result: a tool that is configured to
+// ignore errors succeeds whatever happens.
 const ManyFailures = 0.01
 
 // Status returns the state, with the share of failed transactions if it is high:
@@ -373,8 +372,8 @@ func (r *Row) latencyOf(operation, stat string) float64 {
 	return series.Unknown()
 }
 
-// CountedTransactions is how many transactions the tool made in the time in which statements
-// were counted, on average; unknown if none were.
+// CountedTransactions is how many transactions the tool executed in the time in which statements were counted, on
+// average; unknown if none were.
 func (r *Row) CountedTransactions() float64 {
 	if r.Executed == nil {
 		return series.Unknown()

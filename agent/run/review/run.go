@@ -15,7 +15,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// Run is everything that is computed of one run.
+// Run has all results of one run.
 type Run struct {
 	Row
 	Details
@@ -24,7 +24,7 @@ type Run struct {
 // MarshalJSON returns the fields of the row and of the details.
 func (r Run) MarshalJSON() ([]byte, error) { return table.MarshalJoined(r.Row, r.Details) }
 
-// Details are what is computed of a run beside its row.
+// Details are the results of a run besides its row.
 type Details struct {
 	// Requirements are the user's, once the run has ended.
 	Requirements []Requirement `json:"requirements,omitempty"`
@@ -177,8 +177,8 @@ func operations(snapshot *ingest.Snapshot) []Operation {
 	return all
 }
 
-// missesErrors reports whether a count of 0 errors leaves out what ended the run: it is in no
-// interval, and there is no summary.
+// missesErrors reports whether a count of 0 errors misses the error that ended the run, because it is in no interval
+// and there is no summary.
 func missesErrors(s *ingest.Snapshot) bool {
 	return s.Summary.FromIntervals && s.MessageCount > 0
 }

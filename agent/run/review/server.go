@@ -46,7 +46,7 @@ type Server struct {
 // Value is one number for a measure's values over a run.
 type Value struct {
 	Measure *measure.Measure
-	// Value is in the base unit; of an increase it is a count.
+	// Value is in the base unit; for an increase, it is a count.
 	Value float64
 	// At is where a largest value was reached, in seconds on the run's axis.
 	At float64
@@ -83,9 +83,8 @@ func (s *Server) superseded(m *measure.Measure) bool {
 	return slices.ContainsFunc(s.Values, func(v Value) bool { return v.Measure.Supersedes == m })
 }
 
-// ServerField is the name of a measure's field in the JSON of a Server or a Machine. A ratio is
-// called a share here. That of a maximum has a second one with its time, which ends in
-// _at.
+// ServerField is the name of a measure's field in the JSON of a Server or a Machine. A ratio is called a share here. A
+// maximum has a second field with its time, whose name ends in _at.
 func ServerField(m *measure.Measure) string {
 	if m.Unit == measure.Ratio && m.Summary == measure.Mean {
 		return m.ID + "_share"

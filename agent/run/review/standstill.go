@@ -10,8 +10,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/record"
 )
 
-// standstill is consecutive intervals of the tool in which no transaction ended. It lasted for Seconds,
-// which may begin and end in the intervals beside them.
+// standstill is consecutive intervals of the tool in which no transaction ended. It lasted for Seconds, which may begin
+// and end in the intervals beside them.
 type standstill struct {
 	series.Span
 	Seconds float64
@@ -49,9 +49,9 @@ func standstills(h *record.History, r *Row) []standstill {
 // allClients is the share of the clients that must be in a class of sessions for it to stop the run.
 const allClients = 0.9
 
-// stoppedBy returns for which standstills a class of sessions is the reason: nearly all clients were
-// in it. A sample stands for the time between two of them, so that more of them than the tool's
-// output allows can be in a standstill: excess is how many sessions they are too many, on average.
+// stoppedBy returns the standstills that a class of sessions caused: nearly all clients were in it. A sample represents
+// the time until the next one, so more samples may fall into a standstill than the tool's output allows. excess is the
+// mean number of sessions by which they exceed it.
 func stoppedBy(h *record.History, target string, m *measure.Measure, threads float64, stops []standstill) (by analysis.Standstill, excess float64) {
 	values, axis := h.Samples.Values(record.ServerMeasure{Target: target, Measure: m}), h.Samples.Elapsed
 	step, usual, longest := series.Step(axis), h.Intervals.Lengths.Median(), 0.0

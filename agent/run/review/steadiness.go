@@ -19,10 +19,9 @@ const (
 	unsteady = 0.05
 	// reaction is how many seconds after a marker a change may be its effect.
 	reaction = 5
-	// slowStart is the share of the run within which a lower throughput at its begin
-	// is its start.
+	// slowStart is the share of the run within which a lower throughput at the beginning counts as its start.
 	slowStart = 0.25
-	// noisy is the coefficient of variation from which on changes may be hidden.
+	// noisy is the coefficient of variation above which changes may be hidden.
 	noisy = 0.2
 	// listedChanges bounds the changes that are listed.
 	listedChanges = 6

@@ -38,8 +38,8 @@ type Finding struct {
 const (
 	// shortRun is the duration in seconds below which start and end weigh too much.
 	shortRun = 60.0
-	// busyHost is the load from which on a machine's own threads wait for its CPUs,
-	// stolenHost the stolen share from which on results suffer.
+	// busyHost is the load above which a machine's own threads wait for its CPUs, stolenHost the stolen share above
+	// which results suffer.
 	busyHost   = 0.9
 	stolenHost = 0.02
 )
@@ -101,7 +101,7 @@ func (j *judge) outcome() {
 	}
 }
 
-// machines says where what the machines did comes from, if benchwatch did not measure it.
+// machines reports the source of the machines' values if benchwatch did not measure them.
 func (j *judge) machines() {
 	for _, one := range j.h.Hosts {
 		if one.Engine == record.CloudWatchEngine {
@@ -144,7 +144,7 @@ func (j *judge) errors() {
 	}
 }
 
-// intervals looks for missing reports: then the tool or its machine stood still.
+// intervals looks for missing reports: they mean that the tool or its machine was stalled.
 func (j *judge) intervals() {
 	v := &j.h.Intervals
 	if v.N == 0 {
@@ -233,9 +233,8 @@ func (j *judge) statements() {
 	}
 }
 
-// mergedPercentile returns the name and the bounds of a percentile of all generators: the one of
-// which worst is the largest or, with too few values for it, the p95. There are no bounds unless the
-// merged histogram has all operations.
+// mergedPercentile returns the name and the bounds of a percentile over all generators: the same percentile as worst
+// or, with too few values for it, p95. There are no bounds unless the merged histogram has all operations.
 func (j *judge) mergedPercentile(worst tool.Latency) (stat, bounds string) {
 	stat, _ = tool.SplitWorst(worst.Stat)
 	for _, d := range distributions(j.h.Snapshot.Summary) {
@@ -283,18 +282,16 @@ func (j *judge) servers() {
 	}
 }
 
-// lateSampler is the share of a run for which samples of the agent were due and not begun, from
-// which on a line reports it.
+// lateSampler is the share of a run for which samples must be late to be reported.
 const lateSampler = 0.05
 
-// coverage looks at the seconds in which servers and machines were sampled, and at whether the
-// agent had time to sample them.
+// coverage checks in how many seconds servers and machines were sampled, and whether the agent had time to sample them.
 func (j *judge) coverage() {
 	all := slices.Clone(j.h.Servers)
 	for _, one := range j.h.Hosts {
 		all = append(all, one.Server)
 	}
-	// A tick is missed at the begin of a run that the agent finds a moment later.
+	// A tick is missed at the start of a run that the agent finds a moment later.
 	all = slices.DeleteFunc(all, func(s *record.Server) bool { return s.Missed <= 1 && s.Coverage.Represents() })
 	late := ""
 	if seconds := j.h.Snapshot.Meta.SamplerLateSeconds; seconds.Value >= lateSampler*j.row.DurationSeconds {
@@ -357,7 +354,7 @@ func (j *judge) machine() {
 	}
 }
 
-// isGenerator reports whether the load was made on a machine.
+// isGenerator reports whether the load was generated on a machine.
 func (j *judge) isGenerator(name string) bool {
 	return slices.ContainsFunc(j.h.Hosts, func(one *record.Host) bool { return one.Target == name && one.Has(rundir.GeneratorHost) })
 }
@@ -365,8 +362,7 @@ func (j *judge) isGenerator(name string) bool {
 // otherFiles is how many files a tool has open beside its connections, at least.
 const otherFiles = 16
 
-// connections holds the connections of the tool, one for each thread, against what its
-// machine allows.
+// connections compares the connections of the tool, one for each thread, with what its machine allows.
 func (j *judge) connections(facts map[string]string) {
 	wanted := j.row.Threads
 	if files, err := strconv.Atoi(facts[host.OpenFiles]); err == nil && wanted+otherFiles > files {
@@ -399,10 +395,10 @@ func (j *judge) queues(name string, facts map[string]string) {
 	}
 }
 
-// fullCore is the use from which on a core has no time left.
+// fullCore is the use above which a core has no time left.
 const fullCore = 0.95
 
-// generator looks at whether the machine that made the load was itself the limit.
+// generator checks whether the machine that generated the load was itself the limit.
 func (j *judge) generator() {
 	if m := &j.h.Snapshot.Meta; m.IsGroup() {
 		j.group(m.Group)
@@ -438,7 +434,7 @@ func (j *judge) generator() {
 	}
 }
 
-// leastWait is the share of the clients' time from which on the tool's wait for a core matters.
+// leastWait is the share of the clients' time above which the tool's wait for a core matters.
 const leastWait = 0.05
 
 // toolWaited returns the share of the clients' time in which a thread of the tool waited for a core.
@@ -451,7 +447,7 @@ func (j *judge) toolWaited() float64 {
 	return series.Unknown()
 }
 
-// group looks at whether the generators made one load.
+// group checks whether the generators formed one load.
 func (j *judge) group(g *rundir.Group) {
 	if skew, ok := g.Skew(); ok {
 		text := fmt.Sprintf("%s started within %s", table.Plural(g.Generators, "generator"), table.Milliseconds.Format(skew)+" ms")
@@ -473,6 +469,5 @@ func (j *judge) group(g *rundir.Group) {
 	j.add(Note, "how busy the generators were is in their own runs, %s to %s", rundir.GeneratorID(g.Name, 1), rundir.GeneratorID(g.Name, g.Generators))
 }
 
-// lateStart is the difference in seconds between the starts of two generators from
-// which on they are not one load.
+// lateStart is the difference in seconds between the starts of two generators above which they are not one load.
 const lateStart = 0.1

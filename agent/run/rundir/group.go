@@ -194,13 +194,13 @@ func (g *Group) name() string {
 	return g.Name
 }
 
-// interrupted reports whether a generator was, and none failed.
+// interrupted reports whether a generator was interrupted and none failed.
 func (g *Group) interrupted() bool {
 	return g != nil && g.failure() == "" && slices.ContainsFunc(g.Members, func(o Member) bool { return o.Outcome == Interrupted })
 }
 
-// failure is why a group failed: the generators that failed or were lost; empty if there
-// are none. Those that were interrupted may have been because of them.
+// failure is why a group failed: the generators that failed or were lost; empty if there are none. Interrupted
+// generators are left out: they may have been interrupted because of the failure.
 func (g *Group) failure() string {
 	if g == nil {
 		return ""

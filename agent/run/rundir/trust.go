@@ -73,9 +73,8 @@ func OpenTrusted(folder, name string) (*os.File, error) {
 	return f, nil
 }
 
-// Connection is how the machine that started a group reaches its generators. It names a
-// program, so it is in a file of its own that only its writer can read and that is never
-// archived, mirrored or served.
+// Connection is how the machine that started a group reaches its generators. It names a program, so it has its own
+// file, which only its writer can read and which is never archived, mirrored or served.
 type Connection struct {
 	// SSH is the program and its options, Benchwatch the program on the other side.
 	SSH        []string `json:"ssh"`
@@ -83,8 +82,7 @@ type Connection struct {
 	// Hosts are the machines, in the order of the generators' numbers.
 	Hosts []string `json:"hosts"`
 
-	// Group and Inode are those of the run directory: a copy of the file elsewhere, or of
-	// the directory, does not count.
+	// Group and Inode identify the run directory: a copy of the file elsewhere, or of the directory, does not count.
 	Group string `json:"group"`
 	Inode uint64 `json:"inode"`
 }
