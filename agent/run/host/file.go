@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
@@ -77,15 +78,25 @@ type openFile struct {
 	round int // of the last read
 }
 
+// opened is how many files stay open in the whole process.
+var opened atomic.Int64
+
 // mostOpen bounds the files that stay open: at most an eighth of what the process may have open, which
 // it needs for connections and records.
-var mostOpen = sync.OnceValue(func() int {
+var mostOpen = sync.OnceValue(func() int64 {
 	var limit unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil {
 		return 0
 	}
-	return int(min(160, limit.Cur/8))
+	return int64(min(512, limit.Cur/8))
 })
+
+// close closes a file that has stayed open.
+func (f *openFiles) close(path string, file *openFile) {
+	file.Close()
+	delete(f.open, path)
+	opened.Add(-1)
+}
 
 // read returns the content of a file, valid until the next call.
 func (f *openFiles) read(path string) (data []byte, err error) {
@@ -94,6 +105,13 @@ func (f *openFiles) read(path string) (data []byte, err error) {
 		return err
 	})
 	return data, err
+}
+
+// links returns the number of links to a folder: in most file systems, two more than it has folders.
+func (f *openFiles) links(path string) (int, error) {
+	var stat unix.Stat_t
+	err := f.use(path, func(folder *os.File) error { return unix.Fstat(int(folder.Fd()), &stat) })
+	return int(stat.Nlink), err
 }
 
 // names returns the names in a folder.
@@ -114,18 +132,18 @@ func (f *openFiles) use(path string, read func(*os.File) error) error {
 			known.round = f.round
 			return nil
 		}
-		known.Close()
-		delete(f.open, path)
+		f.close(path, known)
 	}
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return &fs.PathError{Op: "open", Path: path, Err: err}
 	}
 	file := &openFile{os.NewFile(uintptr(fd), path), f.round}
-	if err = read(file.File); err != nil || len(f.open) >= mostOpen() {
+	if err = read(file.File); err != nil || opened.Load() >= mostOpen() {
 		file.Close()
 		return err
 	}
+	opened.Add(1)
 	if f.open == nil {
 		f.open = map[string]*openFile{}
 	}
@@ -137,8 +155,7 @@ func (f *openFiles) use(path string, read func(*os.File) error) error {
 func (f *openFiles) closeUnread() {
 	for path, file := range f.open {
 		if file.round != f.round {
-			file.Close()
-			delete(f.open, path)
+			f.close(path, file)
 		}
 	}
 	f.round++

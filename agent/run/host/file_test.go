@@ -12,6 +12,7 @@ import (
 // TestOpenFiles guards that a file that stays open has its current content, that the files of an ended process have
 // none, and that files which are not read any more are closed.
 func TestOpenFiles(t *testing.T) {
+	before := opened.Load() // by other tests
 	var f openFiles
 	defer f.Close()
 	read := func(path string) string {
@@ -56,20 +57,24 @@ func TestOpenFiles(t *testing.T) {
 		t.Errorf("an ended process has the threads %q", names)
 	}
 
-	for i := range 2 * mostOpen() {
+	for i := range 2 * int(mostOpen()) {
 		other := filepath.Join(filepath.Dir(path), strconv.Itoa(i))
 		if err := os.WriteFile(other, []byte("x"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		read(other)
 	}
-	if len(f.open) != mostOpen() {
-		t.Errorf("%d files are open", len(f.open))
+	if opened.Load() != mostOpen() {
+		t.Errorf("%d files are open", opened.Load())
 	}
 	f.closeUnread()
 	read(path)
 	f.closeUnread()
 	if len(f.open) > 1 {
 		t.Errorf("%d files stay open, and one was read", len(f.open))
+	}
+	f.Close()
+	if opened.Load() != before {
+		t.Errorf("%d files stay open after they were closed, %d before", opened.Load(), before)
 	}
 }

@@ -39,8 +39,9 @@ const (
 // itself and kernel threads. The zero Programs has read nothing.
 type Programs struct {
 	files     files
-	open      openFiles
-	root      string // empty: /proc
+	open      openFiles // read at each tick
+	stats     openFiles // of all processes
+	root      string    // empty: /proc
 	at        time.Time
 	again     bool // they were read twice
 	processes map[int]process
@@ -82,7 +83,10 @@ func (p *Programs) Read(tool int, ports []int, now time.Time, out *engine.Status
 }
 
 // Close closes the files that stay open between readings.
-func (p *Programs) Close() { p.open.Close() }
+func (p *Programs) Close() {
+	p.open.Close()
+	p.stats.Close()
+}
 
 func (p *Programs) proc() string {
 	if p.root == "" {
@@ -233,7 +237,7 @@ func (p *Programs) readAll() map[int]process {
 		if err != nil {
 			continue
 		}
-		text, err := p.files.read(root + "/" + name + "/stat")
+		text, err := p.stats.read(root + "/" + name + "/stat")
 		if err != nil {
 			continue // it has ended
 		}
@@ -241,6 +245,7 @@ func (p *Programs) readAll() map[int]process {
 			all[pid] = proc
 		}
 	}
+	p.stats.closeUnread()
 	if len(all) == 0 {
 		return nil
 	}

@@ -127,6 +127,7 @@ func BenchmarkPrograms(b *testing.B) {
 // the next, those that begin included, and that a part of many threads is taken for all.
 func TestThreads(t *testing.T) {
 	root, f := t.TempDir(), &openFiles{}
+	defer f.Close()
 	set := func(pid, tid, ran, waited int) {
 		t.Helper()
 		dir := filepath.Join(root, strconv.Itoa(pid), "task", strconv.Itoa(tid))
@@ -159,6 +160,15 @@ func TestThreads(t *testing.T) {
 	set(200, 200, 40, 20)
 	all.read(f, root, []int{100, 200})
 	expect(&all, 0.17, 0.08, 0)
+	// One thread ends and another one begins: there are as many as before. The file of an ended thread can't be
+	// read in /proc, so here it must not stay open.
+	if err := os.RemoveAll(filepath.Join(root, "100/task/101")); err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	set(100, 102, 50, 30)
+	all.read(f, root, []int{100, 200})
+	expect(&all, 0.22, 0.11, 0)
 	for tid := range 1000 {
 		set(300, 1000+tid, 1000, 9000)
 	}

@@ -20,22 +20,33 @@ type quota struct {
 // throttled, and the throttled seconds, which count once for each core. All are 0 without a quota.
 type throttling struct{ periods, throttled, seconds float64 }
 
-// read returns the share of the time since the previous reading in which the process was held, 0
-// without a quota; ok is false if it is not known, as at the first reading.
-func (q *quota) read(f *openFiles, proc string, pid int, now time.Time) (held float64, ok bool) {
-	groups, err := f.read(proc + "/" + strconv.Itoa(pid) + "/cgroup")
-	if err != nil {
-		return 0, false
-	}
-	is, ok := f.throttling(string(groups), "/sys/fs/cgroup")
-	if !ok {
-		return 0, false
-	}
-	return q.since(is, now)
+// quotas reads what the quotas of processes did at one tick. Most processes are in the same groups.
+type quotas struct {
+	files *openFiles
+	proc  string
+	known map[string]throttling // by the content of a process's file cgroup
 }
 
-// since takes the state of the quota now. The share of the time is at most the share of the periods, since seconds
-// count once for each core.
+// of returns what the quotas of a process did; false if it has ended.
+func (q *quotas) of(pid int) (throttling, bool) {
+	groups, err := q.files.read(q.proc + "/" + strconv.Itoa(pid) + "/cgroup")
+	if err != nil {
+		return throttling{}, false
+	}
+	if is, ok := q.known[string(groups)]; ok {
+		return is, true
+	}
+	text := string(groups)
+	is, ok := q.files.throttling(text, "/sys/fs/cgroup")
+	if ok {
+		q.known[text] = is
+	}
+	return is, ok
+}
+
+// since takes the state of the quota now. It returns the share of the time since the previous reading in which the
+// quota held the process, at most the share of the periods, since seconds count once for each core. ok is false at
+// the first reading.
 func (q *quota) since(is throttling, now time.Time) (held float64, ok bool) {
 	was, seconds := q.last, now.Sub(q.at).Seconds()
 	ok = !q.at.IsZero() && is.periods >= was.periods && seconds > 0
@@ -48,7 +59,7 @@ func (q *quota) since(is throttling, now time.Time) (held float64, ok bool) {
 
 // readQuotas adds the shares of the time in which quotas held the tool, and the server that is held most.
 func (p *Programs) readQuotas(tool int, now time.Time, out *engine.Status) {
-	known := p.quotas
+	known, all := p.quotas, quotas{&p.open, p.proc(), map[string]throttling{}}
 	p.quotas = make(map[int]*quota, len(p.serverPIDs)+1)
 	read := func(pid int) (float64, bool) {
 		q := known[pid]
@@ -56,7 +67,11 @@ func (p *Programs) readQuotas(tool int, now time.Time, out *engine.Status) {
 			q = &quota{}
 		}
 		p.quotas[pid] = q
-		return q.read(&p.open, p.proc(), pid, now)
+		is, ok := all.of(pid)
+		if !ok {
+			return 0, false
+		}
+		return q.since(is, now)
 	}
 	if held, ok := read(tool); ok {
 		out.Set(toolHeld, held)

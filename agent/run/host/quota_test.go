@@ -46,8 +46,7 @@ func TestThrottling(t *testing.T) {
 // TestQuotaHeld guards that the share is of the time: a quota that ends each period for a short while
 // holds for that while, and one that holds two cores at once does not hold for longer than the time.
 func TestQuotaHeld(t *testing.T) {
-	proc, begin := t.TempDir(), time.Date(2026, 11, 23, 6, 0, 0, 0, time.UTC)
-	f := &openFiles{}
+	begin := time.Date(2026, 11, 23, 6, 0, 0, 0, time.UTC)
 	q := quota{at: begin, last: throttling{100, 10, 2}}
 	for _, c := range []struct {
 		now  throttling
@@ -66,7 +65,7 @@ func TestQuotaHeld(t *testing.T) {
 	if _, ok := q.since(throttling{1, 0, 0}, begin.Add(time.Second)); ok {
 		t.Error("a share after the process has moved to another group")
 	}
-	if _, ok := new(quota).read(f, proc, 1, begin); ok {
-		t.Error("a share of a process that has ended")
+	if _, ok := (&quotas{files: &openFiles{}, proc: t.TempDir()}).of(1); ok {
+		t.Error("a quota of a process that has ended")
 	}
 }

@@ -2,6 +2,7 @@ package host
 
 import (
 	"bytes"
+	"maps"
 	"strconv"
 
 	"github.com/benchwatch/benchwatch/agent/model/engine"
@@ -16,63 +17,108 @@ const mostThreads = 64
 // /proc/PID/task/TID/schedstat. The wait includes the time for which a quota held them. The zero
 // threads has read nothing.
 type threads struct {
+	processes       map[int]*tasks
 	known           map[int]schedule // by thread
 	stride          int              // one of as many threads is read, a power of two
+	round           int              // counts the readings
 	running, waited float64          // seconds since the first reading
 }
 
+// tasks are the threads of a process.
+type tasks struct {
+	folder string
+	all    []task
+}
+
+type task struct {
+	id        int
+	schedstat string // path
+}
+
 // schedule is what a thread did since it began, in seconds.
-type schedule struct{ running, waited float64 }
+type schedule struct {
+	running, waited float64
+	round           int // of the reading
+}
 
 // read adds what the threads of some processes did since the previous reading. It returns false
 // where the kernel has no such statistics. What a thread did since the last tick before it ended is
 // not known.
 func (t *threads) read(f *openFiles, root string, pids []int) bool {
-	type thread struct{ pid, tid string }
-	all := map[int]thread{}
+	t.round++
+	processes, total := make(map[int]*tasks, len(pids)), 0
 	for _, pid := range pids {
-		name := strconv.Itoa(pid)
-		names, _ := f.names(root + "/" + name + "/task") // none if it has ended
-		for _, entry := range names {
-			if tid, err := strconv.Atoi(entry); err == nil {
-				all[tid] = thread{name, entry}
-			}
+		p := t.processes[pid]
+		if p == nil {
+			p = &tasks{folder: root + "/" + strconv.Itoa(pid) + "/task"}
 		}
+		// A thread that took the place of another is noticed below: the other one can't be read any more.
+		if links, err := f.links(p.folder); err != nil || links != len(p.all)+2 || t.stride > 1 {
+			p.list(f)
+		}
+		processes[pid] = p
+		total += len(p.all)
 	}
+	t.processes = processes
 	stride := 1
-	for len(all)/stride > mostThreads {
+	for total/stride > mostThreads {
 		stride *= 2
 	}
-	first, denser := t.known == nil, stride < t.stride
-	read := make(map[int]schedule, min(len(all), mostThreads))
+	if t.known == nil {
+		t.known = map[int]schedule{}
+	}
+	first, denser := len(t.known) == 0, stride < t.stride
 	sampled, ran := false, false
-	for tid, thread := range all {
-		if spread(tid)%stride != 0 {
-			continue
+	read := func(p *tasks) (complete bool) {
+		complete = true
+		for _, thread := range p.all {
+			was, known := t.known[thread.id]
+			if spread(thread.id)%stride != 0 || known && was.round == t.round {
+				continue
+			}
+			text, err := f.read(thread.schedstat)
+			if err != nil {
+				complete = false
+				continue
+			}
+			ranFor, rest, _ := bytes.Cut(text, []byte(" "))
+			waitedFor, slices, ok := bytes.Cut(rest, []byte(" "))
+			if !ok {
+				continue
+			}
+			sampled, ran = true, ran || !bytes.HasPrefix(slices, []byte("0")) // a kernel without the statistics shows zeros
+			now := schedule{kernelNumber(ranFor) / 1e9, kernelNumber(waitedFor) / 1e9, t.round}
+			t.known[thread.id] = now
+			if first || !known && denser {
+				continue
+			}
+			t.running += max(0, now.running-was.running) * float64(stride)
+			t.waited += max(0, now.waited-was.waited) * float64(stride)
 		}
-		text, err := f.read(root + "/" + thread.pid + "/task/" + thread.tid + "/schedstat")
-		if err != nil {
-			continue
+		return complete
+	}
+	for _, p := range processes {
+		if !read(p) {
+			p.list(f)
+			read(p)
 		}
-		ranFor, rest, _ := bytes.Cut(text, []byte(" "))
-		waitedFor, slices, ok := bytes.Cut(rest, []byte(" "))
-		if !ok {
-			continue
-		}
-		sampled, ran = true, ran || !bytes.HasPrefix(slices, []byte("0")) // a kernel without the statistics shows zeros
-		now := schedule{kernelNumber(ranFor) / 1e9, kernelNumber(waitedFor) / 1e9}
-		read[tid] = now
-		was, known := t.known[tid]
-		if first || !known && denser {
-			continue
-		}
-		t.running += max(0, now.running-was.running) * float64(stride)
-		t.waited += max(0, now.waited-was.waited) * float64(stride)
 	}
 	if sampled {
-		t.known, t.stride = read, stride
+		t.stride = stride
+		maps.DeleteFunc(t.known, func(_ int, s schedule) bool { return s.round != t.round })
 	}
 	return ran
+}
+
+// list reads the names of a process's threads, none if it has ended.
+func (p *tasks) list(f *openFiles) {
+	names, _ := f.names(p.folder)
+	p.all = p.all[:0]
+	for _, name := range names {
+		if id, err := strconv.Atoi(name); err == nil {
+			p.all = append(p.all, task{id, p.folder + "/" + name + "/schedstat"})
+		}
+	}
 }
 
 // spread turns a thread's number into one in which each bit is equally likely to be set: threads

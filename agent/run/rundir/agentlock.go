@@ -95,7 +95,7 @@ func Agent(dataDir string) (AgentInfo, bool) {
 		return AgentInfo{}, false // none has run yet
 	}
 	defer f.Close()
-	if !locked(f) {
+	if !locked(f.Fd()) {
 		return AgentInfo{}, false
 	}
 	info := AgentInfo{Foreign: !Own(path)}

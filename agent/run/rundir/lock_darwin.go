@@ -19,9 +19,9 @@ func lock(f *os.File, wait bool) error {
 
 // locked reports whether the file is locked through another open file. On macOS fcntl
 // sees the locks of flock: fcntl(2), F_GETLK.
-func locked(f *os.File) bool {
+func locked(fd uintptr) bool {
 	asked := &unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart}
-	if err := unix.FcntlFlock(f.Fd(), unix.F_GETLK, asked); err != nil {
+	if err := unix.FcntlFlock(fd, unix.F_GETLK, asked); err != nil {
 		return false
 	}
 	return asked.Type != unix.F_UNLCK

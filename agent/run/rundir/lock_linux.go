@@ -23,9 +23,9 @@ func lock(f *os.File, wait bool) error {
 
 // locked reports whether the file is locked through another open file. A shared lock does not
 // count: only another user takes one.
-func locked(f *os.File) bool {
+func locked(fd uintptr) bool {
 	asked := wholeFile()
-	if err := unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, asked); err != nil {
+	if err := unix.FcntlFlock(fd, unix.F_OFD_GETLK, asked); err != nil {
 		return false
 	}
 	return asked.Type == unix.F_WRLCK
