@@ -218,8 +218,8 @@ func (p *Plan) Extend(s *sweep.Sweep) bool {
 	return true
 }
 
-// progress describes the interval so far of the arm in this round, if a pair was completed. The control
-// moves the noise floor of all arms.
+// progress describes the interval so far of the arm in this round, if a pair was completed. A control round changes the
+// noise floor of all arms.
 func (p *Plan) progress(blocks []Block, round int) []string {
 	over := 0
 	for i := range blocks {
@@ -252,8 +252,8 @@ const barWidth, limitPlace = 12, 3
 // barLegend explains the bar.
 const barLegend = "| no difference, : the limit, . the noise floor, o the difference, = its interval"
 
-// bar draws the interval on a scale on which each limit more takes less room: 3 limits are at twice the place of the limit,
-// 15 at four times. What is beyond is an arrow.
+// bar draws the interval on a compressed scale: 3 limits are at twice the place of the limit, 15 at four times. An
+// arrow marks values beyond.
 func (p *Plan) bar(e *Estimate, floor series.Optional[float64]) string {
 	all := []rune(strings.Repeat(" ", 2*barWidth+1))
 	at := func(ratio float64) int {

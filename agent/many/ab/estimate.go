@@ -44,7 +44,7 @@ type Estimate struct {
 type Pair struct {
 	// Log is the logarithm of the ratio.
 	Log float64
-	// Blocks are those of the first arm and of the other one.
+	// Blocks are the blocks of the first arm and of the other arm.
 	Blocks [2]*Block
 }
 
@@ -165,8 +165,8 @@ func (e *Estimate) logs(n int) []float64 {
 	return all
 }
 
-// wanted returns how many more pairs would decide by this limit if the next ones are as those so far;
-// false if these are too few to tell, or none of a million would.
+// wanted returns how many more pairs would decide by this limit if they are like the pairs so far; false if there are
+// too few pairs to tell, or if a million more would not decide.
 func (e *Estimate) wanted(limit float64) (int, bool) {
 	if !e.Low.Known {
 		return 0, false

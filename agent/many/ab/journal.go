@@ -16,10 +16,10 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// journal is the promise to restore a setting. It is on disk before the first switch, and locked by the
-// process that switches, so that another one can keep the promise after its death.
+// journal is the promise to restore a setting. It is on disk before the first switch, and locked by the process that
+// switches, so that another process can keep the promise after its death.
 type journal struct {
-	// Folder is the inode of the journals' folder: in a copy of the data directory it is another one.
+	// Folder is the inode of the journals' folder, which differs in a copy of the data directory.
 	Folder  uint64   `json:"folder"`
 	Restore []change `json:"restore"`
 
@@ -66,8 +66,8 @@ func claim(folder, name string) (*journal, error) {
 	return &journal{path: filepath.Join(folder, name), lock: lock}, err
 }
 
-// read reads a journal that a process of this user wrote into this folder, which no other user can
-// write to: what it says is run here and executed on servers. The error is [rundir.ErrForeign] for any other.
+// read reads a journal that a process of this user wrote into this folder, which no other user can write to, because
+// its commands and statements are executed. The error is [rundir.ErrForeign] for any other journal.
 func (j *journal) read() error {
 	folder, name := filepath.Split(j.path)
 	folder = filepath.Clean(folder)
@@ -109,8 +109,8 @@ func (j *journal) restore(ctx context.Context, connect Connect) error {
 	return nil
 }
 
-// RestoreLeft restores the settings that killed comparisons of this user left, and reports each with
-// notice. Without any it only looks for the folder.
+// RestoreLeft restores the settings that killed comparisons of this user left, and reports each with notice. Without
+// such comparisons, it only looks for the folder.
 func RestoreLeft(ctx context.Context, dataDir string, connect Connect, notice func(format string, args ...any)) error {
 	folder := journals(dataDir)
 	if !rundir.Own(folder) {

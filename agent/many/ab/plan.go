@@ -1,9 +1,8 @@
 // Package ab decides which of two or more arms is faster, from short runs that alternate: the order
 // of the blocks, the interval of the ratio, and when it is narrow enough.
 //
-// A [Plan] has the arms. It is the course of a [sweep.Sweep] whose steps are blocks; its runner, its
-// files and its way to resume are those of a sweep. [Plan.Compare] estimates the ratios from the
-// blocks so far.
+// A [Plan] has the arms. It is the course of a [sweep.Sweep] whose steps are blocks, so it is run, stored and resumed
+// like a sweep. [Plan.Compare] estimates the ratios from the blocks so far.
 package ab
 
 import (
@@ -18,7 +17,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/review"
 )
 
-// Control is the name of the arm that is the first one once more.
+// Control is the name of the arm that repeats the first arm.
 const Control = "control"
 
 // BlocksOfRound is the number of blocks in a round: two of the first arm and two of another.
@@ -46,7 +45,7 @@ func (a *Arm) Title() string {
 
 // Plan is what is compared, and when it is decided.
 type Plan struct {
-	// Arms are compared with the first one.
+	// Arms are compared with the first arm.
 	Arms []Arm `json:"arms"`
 	// Seed decides the order of the blocks.
 	Seed uint64 `json:"seed"`
@@ -115,8 +114,8 @@ func (p *Plan) measures() []string {
 	return names
 }
 
-// cycle returns the rounds of which the order consists: of each arm ABBA and BAAB, and once the control.
-// A wave that keeps time with the rounds then affects both arms alike.
+// cycle returns the rounds of a cycle: ABBA and BAAB for each arm, and one control round. A wave with the period of the
+// rounds then affects both arms alike.
 func (p *Plan) cycle() [][BlocksOfRound]string {
 	var rounds [][BlocksOfRound]string
 	a := p.Arms[0].Name
@@ -162,7 +161,7 @@ func (p *Plan) alias(arm string) string {
 	return arm
 }
 
-// Block is what is known of one block.
+// Block is what is known about one block.
 type Block struct {
 	Arm string
 	// Round counts from 0. A block that leads in has none, -1.

@@ -15,8 +15,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/review"
 )
 
-// Result is the result of a comparison. Its verdict is that of the second arm, or of the first arm
-// after it that is not equivalent.
+// Result is the result of a comparison. Its verdict is the verdict of the second arm or, if that is equivalent, of the
+// first later arm that is not.
 type Result struct {
 	ID string `json:"id"`
 	Estimate
@@ -42,7 +42,7 @@ type Result struct {
 	Seconds     float64                  `json:"seconds"`
 	MoreSeconds series.Optional[float64] `json:"more_seconds,omitzero"`
 	Seed        uint64                   `json:"seed"`
-	// Runs are the blocks in their order, Intervals the interval after each pair.
+	// Runs are the blocks in their order, Intervals has the interval after each pair.
 	Runs      []BlockResult    `json:"runs"`
 	Intervals []IntervalResult `json:"intervals"`
 	// Comparison has everything else of both arms, from pooled blocks.

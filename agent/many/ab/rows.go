@@ -12,10 +12,9 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/review"
 )
 
-// Rows returns the runs of the blocks by the block's index. In a toggled run each block is a run of its
-// own, without the seconds that carry over. Those of blocks without a value, of the control, and
-// of blocks that lead in are left out. read returns the record of a run; the error is for the records that
-// it can't return.
+// Rows returns the runs of the blocks by the block's index. In a toggled run each block counts as a run, without the
+// seconds that carry over. Blocks without a value, control blocks and blocks that lead in are left out. read returns
+// the record of a run; the error is about the records that it can't return.
 func (p *Plan) Rows(ctx context.Context, blocks []Block, read func(run string) (*record.History, error)) (map[int]review.Row, error) {
 	rows, failed := map[int]review.Row{}, map[string]error{}
 	var h *record.History

@@ -38,15 +38,14 @@ const slack = 0.2
 const (
 	// fewestSwitches are needed to see what the seconds after a switch have in common.
 	fewestSwitches = 4
-	// settledErrors is how many standard errors a second may be off its block to count as settled,
-	// settledShare how much of its value.
+	// A second counts as settled if it differs from its block by at most settledErrors standard errors, or by at most
+	// the share settledShare.
 	settledErrors, settledShare = 3, 0.005
 )
 
-// carryOver returns how many seconds after a switch differ from the rest of their block, and by how much
-// the worst of them does, as a share. These are the last of those seconds whose mean over all
-// switches is off by more than chance, and all before it, up to half of a block; one at least, since
-// the switch is within a second.
+// carryOver returns how many seconds after a switch differ from the rest of their block, and the largest difference as
+// a share. It counts up to the last second whose mean over all switches is off by more than chance explains, at most
+// half of a block; at least one second, since the switch is within a second.
 func carryOver(segments []segment, intervals []interval, every float64) (seconds, worst float64) {
 	seconds = 1
 	half := int(every / 2)

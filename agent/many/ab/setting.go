@@ -36,8 +36,8 @@ type Toggle struct {
 	CarryOverShare   float64 `json:"carry_over_share,omitempty"`
 }
 
-// Server is a server of a statement. A login is stored without its password: that is read again from
-// the configuration.
+// Server is a server of a statement. A login is stored without its password, which is read again from the
+// configuration.
 type Server struct {
 	Name string `json:"name"`
 	// Config is the configuration file that has the server; otherwise it needs no password.
@@ -146,8 +146,8 @@ func (t *Toggle) changes(value string) []change {
 	return all
 }
 
-// read returns the variable of a statement on a server, and its value: of a variable that lists several
-// options, that of the option.
+// read returns the variable of a statement on a server, and its value. For a variable that lists several options, it is
+// the value of the option.
 func (t *Toggle) read(ctx context.Context, s Server, connect Connect) (variable, value string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, toggleTimeout)
 	defer cancel()
@@ -193,8 +193,8 @@ func (t *Toggle) originals(ctx context.Context, connect Connect) ([]change, erro
 	return all, nil
 }
 
-// Try proves that the setting can be switched and restored, before anything runs: it carries out once
-// what restores it, then sets each value, and restores it again.
+// Try proves that the setting can be switched and restored, before anything runs. It restores the setting once, then
+// sets each value, and restores the setting again.
 func (t *Toggle) Try(ctx context.Context, dataDir string, values []string, connect Connect) (err error) {
 	own, err := t.originals(ctx, connect)
 	if err != nil {
@@ -227,7 +227,7 @@ func (t *Toggle) Try(ctx context.Context, dataDir string, values []string, conne
 	return nil
 }
 
-// literal returns a value as SQL has it.
+// literal returns a value as an SQL literal.
 func literal(value string) string {
 	if _, err := strconv.ParseFloat(value, 64); err == nil {
 		return value

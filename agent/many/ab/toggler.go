@@ -22,8 +22,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// Toggler carries out a comparison by switching a setting while one run goes on. Its blocks are the
-// steps of the sweep, like those with runs of their own.
+// Toggler carries out a comparison by switching a setting while one run goes on. Its blocks are the steps of the sweep,
+// like blocks with their own runs.
 type Toggler struct {
 	Runner  *sweep.Runner
 	Plan    *Plan
@@ -224,7 +224,7 @@ func (t *Toggler) pause(ctx context.Context, d time.Duration) (ended bool, err e
 	}
 }
 
-// awaitIntervals waits until the tool reports. Nothing is switched while it prepares or warms up.
+// awaitIntervals waits until the tool reports. Nothing is switched while the tool prepares or warms up.
 func (t *Toggler) awaitIntervals(ctx context.Context) error {
 	for {
 		if m, err := t.dir.Load(); err == nil {

@@ -109,9 +109,9 @@ type Sample struct {
 	// Low and High bound the ratio of the intervals of two single runs with 99 % confidence.
 	Low  series.Optional[float64] `json:"low,omitzero"`
 	High series.Optional[float64] `json:"high,omitzero"`
-	// P is the probability of a difference at least as large if there were none: for repeated runs
-	// by the Mann-Whitney U test, for two single runs by their intervals. It is unknown with too
-	// few of these, or if only one group has a single run.
+	// P is the probability of a difference at least as large if there were none: for repeated runs by the Mann-Whitney
+	// U test, for two single runs by their intervals. It is unknown with too few of these, or if only one group has a
+	// single run.
 	P series.Optional[float64] `json:"p,omitzero"`
 	// Verdict is whether the difference is more than noise.
 	Verdict Verdict `json:"verdict,omitempty"`
@@ -474,8 +474,8 @@ func (c *Comparison) addNotes() {
 // Over replaces the comparison's table by the table of the figures.
 func (c *Comparison) Over(s *FigureSet) { c.Arranged, c.Figures = s, s.Data() }
 
-// Table has a row for each line that is looked at first, see first: the combination, the measure, each
-// group's sample and, except for the first group, its ratio and difference.
+// Table has a row for each of the most important lines, see first: the combination, the measure, each group's sample
+// and, except for the first group, its ratio and difference.
 func (c *Comparison) Table() *table.Table {
 	first := c.first()
 	return c.linesWhere(func(l *Line) bool { return slices.Contains(first, l.Measure) })
@@ -492,8 +492,8 @@ func (c *Comparison) MoreTable() *table.Table {
 // firstRows is how many rows a table has before the others are folded.
 const firstRows = 8
 
-// first returns the measures that are looked at first: those of the summary's sentences, then those
-// that differ most, as many as fit in firstRows rows, at least one.
+// first returns the most important measures: the measures of the summary's sentences, then the ones that differ most,
+// as many as fit in firstRows rows, at least one.
 func (c *Comparison) first() []string {
 	rows, weight := map[string]int{}, map[string]float64{}
 	var names []string

@@ -24,8 +24,8 @@ const (
 	// RunsDiffer: two single runs differ by more than the noise within them, at the 1 % level.
 	// Another pair may not.
 	RunsDiffer Verdict = "these runs differ"
-	// RunsApart: two single runs have too few intervals for a test, for example because they grow
-	// for minutes, but the level of one is above the other's throughout.
+	// RunsApart: two single runs have too few intervals for a test, for example because they grow for minutes, but the
+	// level of one run is always above the other's.
 	RunsApart Verdict = "these runs do not overlap"
 	// RunsStall: one of two single runs has stalls or slow phases that the other lacks, and they
 	// cause the difference. They are too few for a test of the means.
@@ -208,8 +208,7 @@ type SlowIntervals struct {
 }
 
 const (
-	// leastDifference is the difference, as a share of the mean, from which the reason is looked
-	// for.
+	// leastDifference is the difference, as a share of the mean, above which the reason is determined.
 	leastDifference = 0.01
 	// standsStill is the level below which slow intervals are stalls.
 	standsStill = 0.1
@@ -410,7 +409,7 @@ func probability(p float64) string {
 	return fmt.Sprintf("p=%.3f", p)
 }
 
-// manyTimes is the ratio from which on a difference is no percentage.
+// manyTimes is the ratio above which a difference is not printed as a percentage.
 const manyTimes = 10
 
 // difference formats the difference with its significance. It never returns a bare percentage if

@@ -104,7 +104,7 @@ func NewFigureSet(c *Comparison, groups []Group, o FigureOptions) (*FigureSet, e
 	return s, s.choose(o)
 }
 
-// choose finds the measures that are named, and fails if no run has one of them or a fact that is named.
+// choose finds the named measures. It fails if no run has one of them, or one of the named facts.
 func (s *FigureSet) choose(o FigureOptions) error {
 	for _, name := range append(slices.Clone(o.Lines), s.X) {
 		if !slices.ContainsFunc(s.Rows, func(r review.Row) bool { return figureFact(&r, name) != "" }) {
@@ -121,8 +121,8 @@ func (s *FigureSet) choose(o FigureOptions) error {
 	return nil
 }
 
-// sameNumbers reports whether two facts have the same number in each run, such as a label 2G and
-// the setting with that value. Lines by one of them over the other would have a point each.
+// sameNumbers reports whether two facts have the same number in each run, such as a label 2G and the setting with that
+// value. Lines by one of them over the other would have only one point each.
 func sameNumbers(groups []Group, a, b string) bool {
 	for _, g := range groups {
 		for i := range g.Runs {
@@ -300,7 +300,7 @@ func (s *FigureSet) Table() *table.Table {
 	return out
 }
 
-// cell returns what runs have of a measure.
+// cell returns the runs' values of a measure.
 func (t *figureTable) cell(m *review.Measure, line, x string) table.Cell {
 	p, ok := t.at[[3]string{m.Field, line, x}]
 	if !ok {

@@ -48,8 +48,8 @@ func NameByDifference(groups []Group) {
 	}
 }
 
-// distinguishing returns the first difference with a value of its own for each group or, if there is none,
-// the fewest first ones that have one together; none if all of them do not suffice.
+// distinguishing returns the first difference that has a different value for each group or, if there is none, the
+// fewest first differences that do so together; none if all of them do not suffice.
 func distinguishing(all []Difference, groups int) []Difference {
 	tells := func(chosen []Difference) bool {
 		found := map[string]bool{}

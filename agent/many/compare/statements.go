@@ -97,8 +97,8 @@ func compareStatements(groups []Group) []StatementDifference {
 }
 
 const (
-	// paidChange is the smallest change of the time of all statements for which a statement is
-	// named; paidShare is the smallest share of the change that it must have.
+	// paidChange is the smallest change of the time of all statements for which a statement is named; paidShare is the
+	// smallest share of the change that this statement must have.
 	paidChange, paidShare = 0.05, 0.25
 	// otherRows is the factor by which the rows of an execution must differ to be mentioned.
 	otherRows = 1.5

@@ -435,8 +435,8 @@ func limitsOf(runs []review.Row) groupLimits {
 	return g
 }
 
-// foreignCPU is the share of a machine's CPU from which programs other than the tool and the
-// servers distort the CPU time of a transaction.
+// foreignCPU is the share of a machine's CPU above which programs other than the tool and the servers distort the CPU
+// time of a transaction.
 const foreignCPU = 0.1
 
 // isShared reports whether other programs used a part of the CPU of the runs' machines.
@@ -512,8 +512,7 @@ func hasReplicas(runs []review.Row) bool {
 	return slices.ContainsFunc(runs, func(r review.Row) bool { return len(r.Servers) > 1 })
 }
 
-// gain is by how much the clients of group i are better off: by their throughput or, if that is
-// alike, by their latency.
+// gain is the improvement for the clients of group i: in throughput or, if that is alike, in latency.
 func (c *Comparison) gain(i int) float64 {
 	for _, change := range c.changes(inDiffers, i) {
 		v := change.relative()
@@ -528,8 +527,8 @@ func (c *Comparison) gain(i int) float64 {
 	return 0
 }
 
-// isFolded reports whether the line is 0 or alike in all groups, which is worth a name and no row.
-// What the tool's users look at first always has one.
+// isFolded reports whether the line is 0 or alike in all groups, so that it is only named. The most important measures
+// of the tool always have a row.
 func (l *Line) isFolded() bool {
 	if l.isHeadline {
 		return false

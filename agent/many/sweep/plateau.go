@@ -16,8 +16,8 @@ import (
 // plateau is the condition of --stop-when that the throughput no longer grows.
 type plateau struct {
 	text string
-	// less is the gain over the best throughput with fewer threads that is too little, as a ratio; steps
-	// is how many numbers of threads in a row must gain less.
+	// less is the least gain over the best throughput with fewer threads, as a ratio; steps is how many numbers of
+	// threads in a row must gain less.
 	less  float64
 	steps int
 }

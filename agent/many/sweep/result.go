@@ -212,8 +212,8 @@ func (s *Sweep) advise(all []Combination, average compare.Average) []Advice {
 	return advices
 }
 
-// bestOf names the combination with the highest throughput of a sweep over anything but threads; nothing
-// for a Seek, which has an answer of its own.
+// bestOf names the combination with the highest throughput of a sweep over anything but threads; nothing for a Seek,
+// which has its own answer.
 func bestOf(all []Combination, s *Sweep, average compare.Average) []Advice {
 	var measured []Combination
 	for _, x := range all {
@@ -308,7 +308,7 @@ func (a *Advice) addNoise(measured []Combination, best *Combination) {
 	}
 }
 
-// addLaw fits the Universal Scalability Law, and says how reliable the fit is.
+// addLaw fits the Universal Scalability Law, and reports how reliable the fit is.
 func (a *Advice) addLaw(points []Point) {
 	u, err := Fit(points)
 	if err != nil {
@@ -396,9 +396,9 @@ func (r *Result) Note() string {
 // Table returns a table with a row for each combination and a column for each measure.
 func (r *Result) Table() *table.Table { return r.tableOf(r.measures) }
 
-// FirstTable is like Table, but only with the measures that are looked at first: throughput and headline
-// latency and, if they vary, errors, flow control, lag, drain and the CPU of machines. If the CPU of
-// one machine varies, all machines have a column: they are compared with each other.
+// FirstTable is like Table, but only with the most important measures: throughput and headline latency and, if they
+// vary, errors, flow control, lag, drain and the CPU of machines. If the CPU of one machine varies, all machines have a
+// column: they are compared with each other.
 func (r *Result) FirstTable() *table.Table {
 	busy := slices.ContainsFunc(r.measures, func(m review.Measure) bool { return m.Of == host.Busy && r.varies(&m) })
 	return r.tableOf(slices.DeleteFunc(slices.Clone(r.measures), func(m review.Measure) bool {

@@ -37,7 +37,7 @@ type Runner struct {
 	Out, Err io.Writer
 	// Signals are passed on to the run that ends because ctx is done.
 	Signals <-chan os.Signal
-	// Course decides the steps of a sweep with a plan of its own; nil: all steps are known.
+	// Course decides the steps of a sweep with its own plan; nil: all steps are known.
 	Course Course
 }
 
@@ -46,8 +46,8 @@ type Runner struct {
 type Course interface {
 	// Announce describes the sweep.
 	Announce(s *Sweep) string
-	// Judge records in a step what later decisions need of its run, and returns it in words. row is nil
-	// if the step failed. It may skip pending steps.
+	// Judge records in a step the values of its run that later decisions need, and returns them in words. row is nil if
+	// the step failed. It may skip pending steps.
 	Judge(s *Sweep, step *Step, row *review.Row) []string
 	// Extend adds the next steps; false if there are none.
 	Extend(s *Sweep) bool
@@ -465,7 +465,7 @@ func (r *Runner) stopWhen(step *Step, row *review.Row) {
 	}
 }
 
-// skip leaves out the steps with more threads than met, for a reason. where is added to that of the steps.
+// skip leaves out the steps with more threads than met, for a reason. where is added to the reason of each step.
 func (r *Runner) skip(met *Step, reason, where string) {
 	n := r.Sweep.Skip(met, reason+where)
 	r.Notice("  %s: skipped %s with more %s", reason, table.Plural(n, "step"), r.Sweep.Scale())

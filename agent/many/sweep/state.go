@@ -47,7 +47,7 @@ type Step struct {
 	Seconds float64   `json:"seconds,omitempty"`
 	// Reason is why the step failed or was skipped.
 	Reason string `json:"reason,omitempty"`
-	// Throughput is the run's, in transactions per second.
+	// Throughput is the throughput of the run, in transactions per second.
 	Throughput series.Optional[float64] `json:"throughput,omitzero"`
 	// Judgement is whether the run of a Seek met the conditions; Reason then has the values.
 	Judgement Judgement `json:"judgement,omitempty"`
@@ -95,7 +95,7 @@ type Commands struct {
 	Command []string `json:"command"`
 	Before  string   `json:"before,omitempty"`
 	After   string   `json:"after,omitempty"`
-	// Arms are the commands of those arms of an A/B comparison that have one of their own.
+	// Arms are the commands of the arms of an A/B comparison that have their own command.
 	Arms map[string][]string `json:"arms,omitempty"`
 }
 

@@ -80,7 +80,7 @@ func MarkersOf(h *record.History) []Marker {
 	return markers
 }
 
-// NewRun returns what is computed of one run, see [New].
+// NewRun returns the results of one run.
 func NewRun(h *record.History, others ...rundir.Meta) Run {
 	m := &h.Snapshot.Meta
 	r := Run{

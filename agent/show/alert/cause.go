@@ -14,8 +14,8 @@ import (
 	"github.com/benchwatch/benchwatch/alerts"
 )
 
-// inhibition is a rule of Alertmanager's: while an alert called source fires, those
-// called target are not sent that have the same labels.
+// inhibition is a rule of Alertmanager: while an alert called source fires, alerts called target with the same labels
+// are not sent.
 type inhibition struct {
 	source, target *regexp.Regexp
 	equal          []string
@@ -77,16 +77,16 @@ func parseInhibitions(file []byte) ([]inhibition, error) {
 // when the agent is stopped for a moment, and fires again after its waiting time.
 const lull = time.Minute
 
-// continues reports whether a marker of a run is of this alert, which alerts again with
-// a new start after a lull, or if Prometheus and Alertmanager have been restarted.
+// continues reports whether a marker of a run is of this alert. The alert fires again with a new start after a lull, or
+// if Prometheus and Alertmanager have been restarted.
 func (al *alert) continues(m *marker.Marker, runID string) bool {
 	start := al.StartsAt.Truncate(time.Millisecond) // as a marker's
 	return m.Kind == marker.Alert && strings.HasPrefix(m.ID, al.cause(runID)+"-") &&
 		(m.End.IsZero() || !start.After(m.End.Add(lull))) && (!al.resolved() || !al.end().Before(m.Start))
 }
 
-// isEffectOf reports whether a marker of the same run is of an alert that inhibits this
-// one, which began before that had ended.
+// isEffectOf reports whether a marker of the same run is of an alert that inhibits this alert, which began before the
+// other one ended.
 func (al *alert) isEffectOf(m *marker.Marker) bool {
 	if m.Kind != marker.Alert || !m.End.IsZero() && al.StartsAt.After(m.End) || al.resolved() && al.end().Before(m.Start) {
 		return false

@@ -40,9 +40,8 @@ const (
 type Receiver struct {
 	// DataDir holds the runs.
 	DataDir string
-	// TokenFile returns the file with what Alertmanager must send as bearer token
-	// (http_config, authorization, credentials_file). It is read at each request.
-	// Without a name, no alerts are accepted.
+	// TokenFile returns the file with the bearer token that Alertmanager must send (http_config, authorization,
+	// credentials_file). It is read at each request. Without a name, no alerts are accepted.
 	TokenFile func() string
 	// Marked, if set, is called after a marker may have been written.
 	Marked func()
@@ -129,8 +128,8 @@ func (rec *Receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// CheckToken checks the bearer token of a request against the one in a file, which
-// it reads each time. If it returns an error, status is the answer's.
+// CheckToken checks the bearer token of a request against the token in a file, which it reads each time. If it returns
+// an error, status is the status of the answer.
 func CheckToken(r *http.Request, file string) (status int, err error) {
 	want, err := secret.ReadToken(file)
 	if err != nil {
@@ -166,8 +165,8 @@ func (rec *Receiver) mark(alerts []alert, now time.Time) error {
 	return failed
 }
 
-// remember keeps the alerts that fire, for the runs that begin meanwhile, and that
-// they have resolved, since messages may overtake each other.
+// remember keeps the firing alerts for the runs that begin meanwhile. It also keeps that they were resolved, since
+// messages may overtake each other.
 func (rec *Receiver) remember(al *alert, now time.Time) {
 	maps.DeleteFunc(rec.recent, func(_ string, r received) bool { return now.Sub(r.at) > maxSilence })
 	key := al.cause("")
@@ -218,8 +217,8 @@ func newRun(dir rundir.Directory, meta *rundir.Meta, now time.Time) run {
 	return r
 }
 
-// readRuns reads the runs that are not closed, and of the others those that are
-// new. One that can't be read gets no alerts; the watcher reports it.
+// readRuns reads the runs that are not closed, and new closed runs. A run that can't be read gets no alerts; the
+// watcher reports it.
 func (rec *Receiver) readRuns(now time.Time) error {
 	ids, err := rundir.List(rec.DataDir)
 	if err != nil {
@@ -247,8 +246,8 @@ func (rec *Receiver) readRuns(now time.Time) error {
 	return nil
 }
 
-// belongsTo reports whether an alert is about a run: the run that it names, or one
-// that has what it is about and during which it fired.
+// belongsTo reports whether an alert is about a run: the run that it names, or a run with the alert's server or host
+// during which it fired.
 func (al *alert) belongsTo(id string, r *run, now time.Time) bool {
 	if named := al.Labels["run"]; named != "" {
 		return named == id
@@ -260,8 +259,8 @@ func (al *alert) belongsTo(id string, r *run, now time.Time) bool {
 	return !al.StartsAt.After(r.to) && !until.Before(r.from) && al.concerns(r)
 }
 
-// concerns reports whether an alert is about a server or a host of a run. One whose
-// labels name none is about no run.
+// concerns reports whether an alert is about a server or a host of a run. An alert whose labels name neither is about
+// no run.
 func (al *alert) concerns(r *run) bool {
 	target, cluster := al.Labels["target"], al.Labels["cluster"]
 	server := func(s rundir.Server) bool {
@@ -292,8 +291,8 @@ func (al *alert) end() time.Time {
 	return al.EndsAt
 }
 
-// mark adds the alert's marker to a run, or the end to the marker that it has. The
-// text remains as it was first: a message that is repeated changes nothing.
+// mark adds the alert's marker to a run, or the end to its existing marker. The text never changes, so a repeated
+// message has no effect.
 func (al *alert) mark(dir rundir.Directory) error {
 	known, err := marker.Read(dir)
 	if err != nil {

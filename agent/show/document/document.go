@@ -1,5 +1,5 @@
-// Package document is what is shown of runs: sections of blocks, built once and written for a
-// terminal, as Markdown and as HTML. In JSON, and on the page, a section has the same blocks.
+// Package document is the presentation of runs: sections of blocks, built once and written for a terminal, as Markdown
+// and as HTML. In JSON, and on the page, a section has the same blocks.
 //
 // Builders decide which sections there are, their order and titles, and what is folded. The writers
 // only render.
@@ -19,7 +19,7 @@ type Document struct {
 	// ID is the run's; empty for several.
 	ID    string
 	Title string
-	// Note is what is shown below the title.
+	// Note is shown below the title.
 	Note     Sentence
 	Sections []Section
 }
@@ -55,7 +55,8 @@ type Block struct {
 	Drawings []Drawing `json:"drawings,omitempty"`
 	Code     string    `json:"code,omitempty"`
 
-	// Long: a terminal, which folds nothing, leaves the block out unless everything is wanted. Unprinted: so does a printer.
+	// Long: a terminal, which folds nothing, leaves the block out unless everything is requested. Unprinted: printed
+	// pages leave it out.
 	Long      bool `json:"-"`
 	Unprinted bool `json:"-"`
 
@@ -104,7 +105,7 @@ type Drawing struct {
 	SVG    string   `json:"svg,omitempty"`
 	Legend []Entry  `json:"legend,omitempty"`
 	Notes  []string `json:"notes,omitempty"`
-	// Draw draws it as wide as it is asked for, 0 for the usual width.
+	// Draw draws it with the given width, 0 for the usual width.
 	Draw func(width float64) Markup `json:"-"`
 }
 
@@ -117,14 +118,14 @@ type Entry struct {
 	Values string `json:"values,omitempty"`
 }
 
-// Time is the section with the charts over time that are looked at first, More has the others. The page
-// draws both itself, in the place of Time.
+// Time is the section with the most important charts over time, More has the others. The page draws both itself, in the
+// place of Time.
 const Time, More = "time", "more"
 
 // SmallWidth is how wide a drawing in a folded block is: three are in a row.
 const SmallWidth = 380
 
-// Draw draws what the sections show for the page, in this width.
+// Draw draws the drawings of the sections for the page, with this width.
 func Draw(sections []Section, width float64) {
 	for _, s := range sections {
 		if s.ID == Time || s.ID == More {
@@ -151,8 +152,7 @@ func (b *Block) isEmpty() bool {
 	return len(b.Lines) == 0 && len(b.Facts) == 0 && len(b.Rows) == 0 && len(b.Drawings) == 0 && b.Code == ""
 }
 
-// isHidden reports whether the block has only folded drawings, of which a format without drawings does not
-// even have the names.
+// isHidden reports whether the block has only folded drawings: a format without drawings omits even their names.
 func (b *Block) isHidden() bool { return b.Fold != "" && len(b.Drawings) > 0 }
 
 // isHidden reports whether the section has nothing for such a format.
@@ -218,9 +218,9 @@ type Page struct {
 	Title   string
 	Made    time.Time
 	Version string
-	// About is what the file is made from, a phrase that follows when it was made.
+	// About is the source of the file, a phrase after the time at which it was made.
 	About string
-	// Address is that of the agent's page, which has the runs of blocks; empty: there is none.
+	// Address is the address of the agent's page, which has the runs of blocks; empty: there is none.
 	Address string
 	// Contents has a row for each document, if there are several.
 	Contents  *table.Table

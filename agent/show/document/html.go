@@ -12,7 +12,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/table"
 )
 
-// Style is the style sheet of documents, also for a drawing that is a file of its own.
+// Style is the style sheet of documents, also for a drawing in its own file.
 //
 //go:embed document.css
 var Style string
@@ -112,7 +112,7 @@ func (w *MarkupWriter) document(d *Document, title Markup) {
 	w.Addf("</article>\n")
 }
 
-// framed writes a block with its title, in what folds and marks it.
+// framed writes a block with its title, inside the elements that fold and mark it.
 func (w *MarkupWriter) framed(b *Block) {
 	class := ""
 	if b.Unprinted {

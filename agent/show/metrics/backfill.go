@@ -14,18 +14,16 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/record"
 )
 
-// stateEvery is how often what seldom changes is written: often enough that a
-// Prometheus does not take it for gone, and not at each report.
+// stateEvery is how often values that seldom change are written: often enough for Prometheus not to treat them as gone,
+// but not at each report.
 const stateEvery = 10 * time.Second
 
-// remains is how long a value is there after its last sample: of a server that is
-// not sampled any more, and of a run that was closed, so that its summary can be
-// seen. Live it would be as long as the agent keeps the summary.
+// remains is how long a value remains after its last sample, for a server that is no longer sampled, and for the
+// summary of a closed run, so that it can be seen. Live it remains as long as the agent keeps the summary.
 const remains = 5 * time.Second
 
-// Run adds what the agent would have exposed of a run, report by report, and
-// of its servers. The error comes from a ctx that is done or a file that can't be
-// read.
+// Run adds what the agent would have exposed about a run, report by report, and about its servers. The error comes from
+// a ctx that is done or a file that can't be read.
 func (b *Backfill) Run(ctx context.Context, h *record.History) error {
 	r := replay{b: b, h: h, lastState: h.Snapshot.Meta.StartedAt.UnixMilli()}
 	for _, m := range h.Markers {
@@ -57,8 +55,8 @@ func (b *Backfill) Run(ctx context.Context, h *record.History) error {
 	})
 }
 
-// replay goes through a run from its start to its end. At each instant it builds
-// the snapshot that the run had then and emits it as the Gatherer does.
+// replay goes through a run from its start to its end. At each instant it builds the snapshot of the run at that time
+// and emits it like the Gatherer.
 type replay struct {
 	b         *Backfill
 	h         *record.History
@@ -67,9 +65,9 @@ type replay struct {
 	warmup    []bool
 	lastState int64 // when the run's state was emitted last, in milliseconds
 
-	// live are the series of the latest emissions, the number of which is emissions:
-	// one that is missing in the next has ended, as it would at a scrape. kept and
-	// markers are those that last as long as the run's summary.
+	// live are the series of the latest emission, and emissions is the number of emissions so far. A series that is
+	// missing in the next emission has ended, as at a scrape. kept and markers are the series that last as long as the
+	// run's summary.
 	live, kept []*spans
 	markers    []kept
 	emissions  int
@@ -139,7 +137,7 @@ func (r *replay) run(ctx context.Context) error {
 	return nil
 }
 
-// setRows makes read read these rows.
+// setRows sets the rows for read.
 func (r *replay) setRows(rows *ingest.Intervals) {
 	r.columns, r.values, r.warmup = rows.Keys(), r.values[:0], rows.Warmup
 	for _, c := range r.columns {
@@ -220,8 +218,7 @@ func (r *replay) emitState(s *ingest.Snapshot, at time.Time) {
 	r.emitSome(s, at.UnixMilli(), false, true)
 }
 
-// emitSome adds the values of a snapshot, its state or both. What the previous
-// snapshot had of these, and this one has not, ends.
+// emitSome adds the values of a snapshot, its state or both. Series that only the previous snapshot had end.
 func (r *replay) emitSome(s *ingest.Snapshot, at int64, values, state bool) {
 	if state {
 		r.lastState = at
@@ -261,8 +258,7 @@ func (r *replay) emitSome(s *ingest.Snapshot, at int64, values, state bool) {
 	})
 }
 
-// endInterval ends what the last report has shown if the next one is late, when
-// the agent would do so.
+// endInterval ends the series of the last report if the next report is late, at the time when the agent would end them.
 func (r *replay) endInterval(s *ingest.Snapshot, next time.Time) {
 	if s.Interval == nil {
 		return
@@ -275,7 +271,7 @@ func (r *replay) endInterval(s *ingest.Snapshot, next time.Time) {
 	}
 }
 
-// repeatState adds the state again until an instant, as it was all that time.
+// repeatState adds the unchanged state again until an instant.
 func (r *replay) repeatState(s *ingest.Snapshot, until time.Time) {
 	for until.UnixMilli()-r.lastState > stateEvery.Milliseconds() {
 		r.emitState(s, time.UnixMilli(r.lastState).Add(stateEvery))
@@ -291,14 +287,13 @@ func (r *replay) repeatMarkers(at int64) {
 	}
 }
 
-// roleSeries are the series of a server as long as its role does not change: with
-// another role it continues as other series.
+// roleSeries are the series of a server while its role does not change: with another role, it has other series.
 type roleSeries struct {
 	role   string
 	series map[*spans]bool
 }
 
-// server adds what one server answered, at the times when it did.
+// server adds the answers of one server, at the times of the answers.
 func (b *Backfill) server(h *record.History, s *record.ServerRows, current *roleSeries) {
 	for from := s.Begin; from < len(s.Elapsed); {
 		to := from + 1
@@ -355,8 +350,7 @@ func (b *Backfill) serverRows(h *record.History, s *record.ServerRows, from, to 
 	}
 }
 
-// serverFamily returns the family of a metric in a record, which an engine of this
-// version may not declare any more.
+// serverFamily returns the family of a metric in a record. Engines of this version may no longer declare it.
 func (b *Backfill) serverFamily(metric string) *Family {
 	if f := b.servers[metric]; f != nil {
 		return f

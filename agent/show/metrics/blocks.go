@@ -28,16 +28,15 @@ import (
 )
 
 const (
-	// blockRange is how much time one block covers, in milliseconds: what
-	// Prometheus makes of its blocks of two hours by compacting them twice.
+	// blockRange is how much time one block covers, in milliseconds: as after Prometheus has compacted its blocks of
+	// two hours twice.
 	blockRange = int64(18 * time.Hour / time.Millisecond)
 	// chunkSamples is how many samples Prometheus puts into a chunk.
 	chunkSamples = 120
 )
 
-// WriteBlocks writes everything as blocks that a Prometheus loads from its data
-// directory, and returns how many. Unlike the text, they hold the ends of series.
-// Each block appears in dir when it is complete.
+// WriteBlocks writes everything as blocks that a Prometheus loads from its data directory, and returns their number.
+// Unlike the text, they hold the ends of series. Each block appears in dir when it is complete.
 func (b *Backfill) WriteBlocks(ctx context.Context, dir string) (int, error) {
 	cursors, stop := b.cursors()
 	defer stop()

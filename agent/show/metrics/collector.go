@@ -1,7 +1,6 @@
-// Package metrics turns runs, server samples and the agent's own state into
-// Prometheus series. All series are made at scrape time from what is true now:
-// what is over or unknown is not exposed. Names and help texts of run and agent
-// series are here; the engines declare the series of servers.
+// Package metrics turns runs, server samples and the agent's own state into Prometheus series. All series are built at
+// scrape time from the current state: values that are over or unknown are not exposed. Names and help texts of run and
+// agent series are here; the engines declare the series of servers.
 package metrics
 
 import (
@@ -23,20 +22,20 @@ const (
 	longestLabel = 200
 )
 
-// Sources are what the collector reads at each scrape. Each function returns at
-// once, from memory. A nil function has nothing to say.
+// Sources are what the collector reads at each scrape. Each function returns immediately, from memory. A nil function
+// provides nothing.
 type Sources struct {
 	Runs        func() []ingest.Snapshot
 	WaitingRuns func() int
 	Samples     func() engine.Frame
 	MissedTicks func() uint64
 	SamplerLate func() time.Duration
-	// Space is the room on the file system of the data directory.
+	// Space is the space on the file system of the data directory.
 	Space      func() (rundir.Space, error)
 	Deliveries func() marker.Stats
-	// Uploads are those to the archive.
+	// Uploads are the uploads to the archive.
 	Uploads func() archive.Stats
-	// Peers are those whose runs are mirrored.
+	// Peers are the peers whose runs are mirrored.
 	Peers  func() []peer.Stats
 	Points func() []marker.Marker
 	// Process is the agent's own.
@@ -45,7 +44,7 @@ type Sources struct {
 	Now func() time.Time
 }
 
-// collect emits the series that are true now.
+// collect emits the current series.
 func (g *Gatherer) collect() {
 	now := g.now()
 	if g.sources.Runs != nil {

@@ -18,8 +18,7 @@ type Family struct {
 	Labels []string
 	Help   string
 
-	// state is set for what seldom changes: a backfill does not repeat it at each
-	// report.
+	// state is set for families that seldom change: a backfill does not repeat them at each report.
 	state bool
 	// varies is set if the names of the labels differ between the family's series.
 	varies bool
@@ -58,7 +57,7 @@ func family(name, help string, labels ...string) *Family {
 	return f
 }
 
-// stateFamily declares a family of what seldom changes.
+// stateFamily declares a family that seldom changes.
 func stateFamily(name, help string, labels ...string) *Family {
 	f := family(name, help, labels...)
 	f.state = true

@@ -18,8 +18,8 @@ const (
 	OpenMetrics
 )
 
-// Negotiate returns the format that the header of a scrape asks for, and its content type. A scraper
-// that asks for neither gets Text.
+// Negotiate returns the format that the header of a scrape requests, and its content type. A scraper that requests
+// neither gets Text.
 func Negotiate(header http.Header) (Format, string) {
 	accepted := expfmt.NegotiateAccept(header, expfmt.FmtOpenMetrics_1_0_0, expfmt.FmtOpenMetrics_0_0_1, expfmt.FmtText)
 	if accepted.FormatType() == expfmt.TypeOpenMetrics {
@@ -28,8 +28,8 @@ func Negotiate(header http.Header) (Format, string) {
 	return Text, string(accepted)
 }
 
-// head returns the lines before a family's series. OpenMetrics names counters without their _total, and
-// what is untyped unknown.
+// head returns the lines before a family's series. OpenMetrics names counters without their _total, and calls the type
+// untyped unknown.
 func (f *Family) head(format Format) string {
 	name, kind, help := f.Name, f.Type, escapeTextHelp.Replace(f.Help)
 	if format == OpenMetrics {

@@ -18,10 +18,9 @@ import (
 // no longer exposed are dropped.
 const forgottenAfter = 60
 
-// Gatherer writes the text of a scrape from what is true now: which series there are
-// depends on the runs and servers. It makes the heads of the families and the names and
-// labels of the series once, and a scrape only adds the values. A prometheus.Registry
-// would check, hash and sort all series at each scrape, which costs several times as much.
+// Gatherer writes the text of a scrape from the current state: the series depend on the runs and servers. It makes the
+// heads of the families and the names and labels of the series once, and a scrape only adds the values. A
+// prometheus.Registry would check, hash and sort all series at each scrape, which costs several times as much.
 type Gatherer struct {
 	sources Sources
 	now     func() time.Time
@@ -65,9 +64,9 @@ func NewGatherer(sources Sources) *Gatherer {
 	return &Gatherer{sources: sources, now: now, roles: map[string]string{}, families: map[string]*exposedFamily{}}
 }
 
-// Append appends the series that are true now to a text: the families by name, their
-// series by the values of their labels. The error names the series that could not be
-// made, because a label is not valid or the series exists twice; the text has all others.
+// Append appends the current series to a text: the families by name, their series by the values of their labels. The
+// error names the series that could not be made, because a label is not valid or the series exists twice; the text has
+// all others.
 func (g *Gatherer) Append(text []byte, format Format) ([]byte, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -179,8 +178,7 @@ func (f *exposedFamily) add(s *exposedSeries) {
 	f.series[s.key] = s
 }
 
-// append appends the family as a scrape has it. It drops the series that were not exposed
-// for long.
+// append appends the family as a scrape has it. It drops series that have not been exposed for long.
 func (f *exposedFamily) append(text []byte, format Format, scrape uint64) []byte {
 	before, old := len(text), 0
 	text = append(text, f.heads[format]...)

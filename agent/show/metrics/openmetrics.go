@@ -89,8 +89,7 @@ func (b *Backfill) WriteTo(w io.Writer) (int64, error) {
 	return out.n, errors.Join(b.samples.err, buf.Flush())
 }
 
-// write writes a family. OpenMetrics names counters without their _total, and what
-// is untyped unknown.
+// write writes a family. OpenMetrics names counters without their _total, and calls the type untyped unknown.
 func (f *backfilled) write(buf *bufio.Writer) {
 	family, kind := f.Name, f.Type
 	switch kind {

@@ -12,8 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Series of the agent's process. Those of all programs have the names that Prometheus' own clients
-// give them.
+// Series of the agent's process. Series that all programs have are named as in Prometheus' own clients.
 var (
 	buildInfo = family("build_info", "The agent's version, what it was built from and for; value 1.",
 		"version", "revision", "branch", "goversion", "goos", "goarch", "tags")
@@ -29,7 +28,7 @@ var (
 	goGoroutines = standard("go_goroutines", "Goroutines, except those of Go's runtime.")
 )
 
-// runtimeFamilies describe Go's runtime: each value is the sum of the runtime's own ones.
+// runtimeFamilies describe Go's runtime: each value is the sum of values of the runtime.
 var runtimeFamilies = []struct {
 	*Family
 	values []string
@@ -48,7 +47,7 @@ var runtimeFamilies = []struct {
 	{standard("go_threads", "Threads of the agent."), []string{"/sched/threads/total:threads"}},
 }
 
-// standard describes a family that programs other than benchwatch have too.
+// standard describes a family that other programs have too.
 func standard(name, help string, labels ...string) *Family {
 	f := newFamily(name, help, labels)
 	f.Name = name

@@ -12,9 +12,8 @@ import (
 )
 
 const (
-	// writeRange is how much time, in milliseconds, one request has of all series: a
-	// receiver takes what is not too old, and the newest sample of any series decides
-	// what that is.
+	// writeRange is how much time, in milliseconds, one request covers for all series. A receiver refuses samples that
+	// are too old compared with the newest sample of any series.
 	writeRange = 15_000
 	// writeSamples is how many samples one request has at most, about.
 	writeSamples = 5000

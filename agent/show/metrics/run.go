@@ -58,7 +58,7 @@ var (
 	generatorLate  = stateFamily("run_generator_start_delay_seconds", "When the tool of a generator started after the group, by the clock of the machine that combines them; absent until it has.", "run", "generator_run")
 )
 
-// What is left of a run.
+// The summary of a run.
 var (
 	summaryRate       = family("run_summary_operations_per_second", "Operations per second over the whole run, from the tool's summary.", "run", "op")
 	summaryLatency    = family("run_summary_latency_seconds", "Latency over the whole run, from the tool's summary.", "run", "op", "stat")
@@ -128,7 +128,7 @@ func emitIdentity(emit emit, m *rundir.Meta) {
 	}
 }
 
-// emitActive emits what is true only while the tool runs.
+// emitActive emits series that exist only while the tool runs.
 func emitActive(emit emit, s *ingest.Snapshot, id string) {
 	for i, g := range s.Generators {
 		emit(generatorState, 1, id, rundir.GeneratorID(s.Meta.Group.Name, i+1), string(g.State))
@@ -155,7 +155,7 @@ func emitActive(emit emit, s *ingest.Snapshot, id string) {
 	emitNumbers(emit, liveNumbers, r, id)
 }
 
-// emitEnd emits what is known once the tool has ended.
+// emitEnd emits series that exist once the tool has ended.
 func emitEnd(emit emit, s *ingest.Snapshot) {
 	id := s.Meta.ID
 	emit(runEnd, seconds(*s.Meta.EndedAt), id)

@@ -45,8 +45,7 @@ func (p *ABPage) page() *document.Page {
 	return &document.Page{Title: d.Title, Made: p.Made, Version: p.Version, Documents: []document.Document{d}}
 }
 
-// Layout returns what is shown of an A/B comparison: the verdict, what supports it, and what paid for
-// the difference.
+// Layout returns the sections of an A/B comparison: the verdict, what supports it, and what the difference cost.
 func (p *ABPage) Layout() []document.Section {
 	r := &p.Result
 	var d document.Document
@@ -71,8 +70,7 @@ func (p *ABPage) Layout() []document.Section {
 	return d.Sections
 }
 
-// Progress returns what is shown of a comparison beside each of its runs: how far it is, and what supports
-// that.
+// Progress returns the block of a comparison that is shown with each of its runs: its progress, and what supports it.
 func (p *ABPage) Progress(isOver bool) document.Section {
 	title := "A/B comparison so far"
 	if isOver {

@@ -23,7 +23,7 @@ import (
 // script; a report has none, so that it opens from disk and from an attachment,
 // prints, and needs no permission to run anything.
 type Chart struct {
-	// Measure is what the page's chart of the same values is named after; nil: the page has none.
+	// Measure gives the page's chart of the same values its name; nil: the page has none.
 	Measure *measure.Measure
 	Scope   measure.Scope
 	Title   string
@@ -200,7 +200,7 @@ func toolCharts(v *record.Intervals) []Chart {
 		for _, line := range m.Charted() {
 			columns := v.Of(line)
 			if h := review.HeadlineOf(v); line == tool.HeadlineLatency && len(columns) > colours && h.Known {
-				// YCSB has seven statistics for each operation: one line for each is read.
+				// YCSB has seven statistics for each operation: one line per operation is readable.
 				columns = slices.DeleteFunc(columns, func(c ingest.Column) bool { return c.Stat != h.Value.Stat })
 			}
 			slices.SortStableFunc(columns, func(a, b ingest.Column) int { return operationRank(a) - operationRank(b) })
@@ -212,7 +212,7 @@ func toolCharts(v *record.Intervals) []Chart {
 				if m == tool.Throughput && operationRank(column) > 0 && !c.Empty() {
 					to = &parts
 				}
-				// An operation that the tool never did needs no line.
+				// An operation that the tool never executed needs no line.
 				if t := v.Tally(column); column.Operation == tool.Transaction || t.Min != 0 || t.Max != 0 {
 					to.add(name, v.Elapsed, v.Values(column), t)
 				}
@@ -295,8 +295,7 @@ func (c *Chart) largest() float64 {
 // Empty reports whether no value is known.
 func (c *Chart) Empty() bool { return len(c.Lines) == 0 }
 
-// buckets is into how many pieces a line is cut for drawing: about one for two
-// pixels.
+// buckets is the number of pieces into which a line is cut for drawing: about one for two pixels.
 const buckets = 240
 
 // thin returns the smallest and the largest value of each of n pieces of the axis:
@@ -325,7 +324,7 @@ func (l *Line) thin(from, to float64, n int) Line {
 const (
 	chartWidth  = 520.0
 	chartHeight = 180.0
-	// smallHeight is that of a chart narrower than chartWidth.
+	// smallHeight is the height of a chart narrower than chartWidth.
 	smallHeight = 116.0
 	marginLeft  = 52.0
 	marginRight = 24.0 // half of a label of the time axis
@@ -457,7 +456,7 @@ func (s *scale) place(v, height float64) float64 {
 	return height - marginFoot - share*(height-marginFoot-marginTop)
 }
 
-// SVG draws the chart as wide as it is asked for, 0 for the usual width. All text in it is escaped.
+// SVG draws the chart with the given width, 0 for the usual width. All text in it is escaped.
 func (c *Chart) SVG(width float64) document.Markup {
 	var b strings.Builder
 	width, height := cmp.Or(width, chartWidth), chartHeight
@@ -488,7 +487,7 @@ func (c *Chart) SVG(width float64) document.Markup {
 	}
 	c.drawMarkers(&b, x, right, foot)
 	if c.Stacked {
-		// Each area covers the foot of the one above it.
+		// Each area covers the foot of the area above it.
 		for i := range slices.Backward(c.Lines) {
 			if d := area(c.Lines[i].thin(from, to, buckets), x, y); d != "" {
 				fmt.Fprintf(&b, `<path class="area %s" d="%s"/>`, c.lineClass(i), d)
@@ -570,7 +569,7 @@ func area(p Line, x, y func(float64) float64) string {
 	return b.String()
 }
 
-// niceStep is the next 1, 2 or 5 times a power of ten from v on.
+// niceStep is the smallest 1, 2 or 5 times a power of ten that is at least v.
 func niceStep(v float64) float64 {
 	if !(v > 0) || math.IsInf(v, 0) {
 		return 1

@@ -51,8 +51,7 @@ func (p *ComparisonPage) page() *document.Page {
 	return &document.Page{Title: "Comparison of " + strings.Join(p.Groups, ", "), Made: p.Made, Version: p.Version, Documents: []document.Document{d}}
 }
 
-// Layout returns what is shown of a comparison. Over a parameter, a table of that takes the place of
-// the measures.
+// Layout returns the sections of a comparison. Over a parameter, a table over it replaces the table of measures.
 func (p *ComparisonPage) Layout() []document.Section {
 	c := &p.Comparison
 	var d document.Document
@@ -202,7 +201,7 @@ func CompareCharts(c *compare.Comparison, groups []compare.Group, histories [][]
 	return charts
 }
 
-// addRun adds the line of a run: of servers and machines the largest value of all of them.
+// addRun adds the line of a run. For servers and machines, it has the largest value of all.
 func (c *Chart) addRun(name string, h *record.History) {
 	v := &h.Intervals
 	c.To = max(c.To, v.Last)
@@ -242,7 +241,7 @@ func (c *Chart) addRun(name string, h *record.History) {
 	}
 }
 
-// group gives the lines without a group this one.
+// group sets the group of the lines without one.
 func (c *Chart) group(n int) {
 	for i := range c.Lines {
 		if c.Lines[i].Group == 0 {

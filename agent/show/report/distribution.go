@@ -104,8 +104,8 @@ func (r *Report) DistributionPlots() []*Plot {
 	return append(DistributionPlots(r.AllDistributions()), r.HeatMaps()...)
 }
 
-// HeatMaps are how the distributions changed over time, of a tool that prints a histogram
-// of each interval; none of a run with a single slice of time.
+// HeatMaps show how the distributions changed over time, if the tool prints a histogram of each interval; none for a
+// run with a single slice of time.
 func (r *Report) HeatMaps() []*Plot {
 	var plots []*Plot
 	for _, operation := range slices.Sorted(maps.Keys(r.OverTime)) {

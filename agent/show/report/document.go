@@ -32,8 +32,7 @@ type Document struct {
 	// Version is benchwatch's.
 	Version string   `json:"benchwatch_version"`
 	Runs    []Report `json:"runs"`
-	// VerdictLast: the result of a run and what follows from it are at the end, where a terminal
-	// without a pager shows them.
+	// VerdictLast: the result of a run and its limits are at the end, where a terminal without a pager shows them.
 	VerdictLast bool `json:"-"`
 }
 
@@ -54,8 +53,8 @@ type Layout struct {
 	Sections []document.Section `json:"sections"`
 }
 
-// New returns the report of one run. others are runs of the same data directory:
-// those that used the same servers at the same time are named.
+// New returns the report of one run. others are runs of the same data directory; the report names the ones that used
+// the same servers at the same time.
 func New(h *record.History, others ...rundir.Meta) Report {
 	r := Report{Run: review.NewRun(h, others...), Charts: Charts(h)}
 	r.Sections = r.sections()
@@ -114,7 +113,7 @@ func (d *Document) Title() string {
 
 func (r *Report) title() string { return cmp.Or(r.Row.Title, r.ID) }
 
-// Document returns what is shown of the run.
+// Document returns the document of the run.
 func (r *Report) Document() document.Document {
 	about := ""
 	if r.StartEstimated {
@@ -131,7 +130,7 @@ func (r *Report) Document() document.Document {
 	return document.Document{ID: r.ID, Title: r.title(), Note: note, Sections: r.Sections}
 }
 
-// sections are what is shown of a run. Empty ones are left out.
+// sections returns the sections of a run. Empty sections are left out.
 func (r *Report) sections() []document.Section {
 	var d document.Document
 	d.Add("result", "Result", failureBlock(r.Failure), figuresBlock(&r.Run), document.Lines(requirementLines(r.Requirements)...))
@@ -205,7 +204,7 @@ func requirementLines(all []review.Requirement) []document.Sentence {
 	return lines
 }
 
-// leastLag is the lag or drain in seconds from which on it is among the numbers that readers look for first.
+// leastLag is the lag or drain in seconds above which it is among the numbers that readers look for first.
 const leastLag = 0.5
 
 // figuresBlock has the numbers that readers look for first.
@@ -368,7 +367,7 @@ func generatorBlock(r *review.Run) document.Block {
 	return b
 }
 
-// groupNote is how the values of a group's generators become those of the group.
+// groupNote describes how the values of a group's generators are combined.
 func groupNote(r *review.Run) document.Block {
 	if len(r.Generators) == 0 {
 		return document.Block{}
@@ -376,8 +375,7 @@ func groupNote(r *review.Run) document.Block {
 	return document.Prose("Percentiles of the group are the worst generator's. A second without a generator that still runs has no values.")
 }
 
-// LiveSettings is what is shown of the servers' settings while a run lasts, on an axis that begins
-// at zero.
+// LiveSettings returns the sections with the servers' settings while a run lasts, on an axis that begins at zero.
 func LiveSettings(recorded record.SettingsHistory, zero time.Time) []document.Section {
 	var d document.Document
 	addSettings(&d, review.SettingsByCluster(recorded), review.SettingChanges(recorded, zero), review.UnreadSettings(recorded))

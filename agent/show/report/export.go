@@ -25,8 +25,8 @@ import (
 
 const timeFormat = "2006-01-02T15:04:05.000Z"
 
-// IntervalsCSV writes every interval of the runs, a line each, in base units.
-// Columns are those that any of the runs has.
+// IntervalsCSV writes every interval of the runs, a line each, in base units. It has a column if any of the runs has
+// values for it.
 func IntervalsCSV(ctx context.Context, w io.Writer, hs []*record.History) error {
 	columns := intervalColumns(hs)
 	names := []string{"run", "time", "elapsed_seconds", "interval_seconds", "phase"}
@@ -125,7 +125,7 @@ func ServersCSV(ctx context.Context, w io.Writer, hs []*record.History) error {
 	return out.Close()
 }
 
-// samplerColumns are what the sampler adds to the values of each server.
+// samplerColumns are the columns that the sampler adds to the values of each server.
 var samplerColumns = []string{engine.RestartsTotal.Name, engine.ReplicationLagSeconds.Name, engine.ReplicationLagTransactions.Name}
 
 func timeCell(h *record.History, elapsed float64) table.Cell {
@@ -173,7 +173,7 @@ type ExportLine struct {
 	Threads series.Optional[float64]      `json:"threads,omitzero"`
 	Rates   map[string]float64            `json:"rates,omitempty"`
 	Latency map[string]map[string]float64 `json:"latency_seconds,omitempty"`
-	// Numbers are the others that the tool printed. In JSON each has a field of its own.
+	// Numbers are the other numbers that the tool printed. In JSON each has its own field.
 	Numbers tool.Values `json:"-"`
 
 	Target  string `json:"target,omitempty"`
@@ -202,8 +202,7 @@ func (l ExportLine) MarshalJSON() ([]byte, error) {
 	return table.MarshalFields(plain(l), fields)
 }
 
-// JSONLines writes runs as JSON, an object a line: the run, its intervals, the
-// samples of its servers, its markers.
+// JSONLines writes runs as JSON, one object per line: the run, its intervals, the samples of its servers, its markers.
 func JSONLines(ctx context.Context, w io.Writer, hs []*record.History) error {
 	buf := bufio.NewWriterSize(w, 1<<16)
 	e := json.NewEncoder(buf)

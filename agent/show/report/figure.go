@@ -32,10 +32,9 @@ func PlotFigure(f compare.Figure, x string, average compare.Average, points func
 	return newFigure(&m, x, all, average)
 }
 
-// newFigure draws a measure over a parameter: the averages, with the extremes of the runs.
-// Values that are numbers are placed by their size, on a logarithmic axis if they double
-// rather than add up; others stand side by side. Of a throughput the best point of each
-// line and its knee are marked.
+// newFigure draws a measure over a parameter: the averages, with the extremes of the runs. Values that are numbers are
+// placed by their size, on a logarithmic axis if they grow by factors; other values are placed side by side. For a
+// throughput, the best point of each line and its knee are marked.
 func newFigure(m *review.Measure, x string, points []compare.FigurePoint, average compare.Average) *Plot {
 	points = slices.DeleteFunc(slices.Clone(points), func(p compare.FigurePoint) bool { return p.N == 0 || p.X == "" })
 	p := &Plot{Title: m.Name + " by " + x, X: Axis{Title: x}}
@@ -111,8 +110,7 @@ func (p *Plot) mark(i int, m *review.Measure, numbers bool) {
 	}
 }
 
-// placesOf returns where values are on an axis: at their size if all are numbers, else one
-// beside the other.
+// placesOf returns the places of values on an axis: at their size if all are numbers, else side by side.
 func placesOf(texts []string) (places map[string]float64, numbers bool) {
 	places = map[string]float64{}
 	numbers = true

@@ -15,8 +15,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/record"
 )
 
-// hostCPU asks node_exporter's series for the CPU of each host whose name matches a
-// quoted expression. rate needs two samples, so the range is a few scrape intervals.
+// hostCPU queries node_exporter's series for the CPU of each host whose name matches a quoted expression. rate needs
+// two samples, so the range is a few scrape intervals.
 const hostCPU = `100 * (1 - avg by (nodename) (sum without (mode) (rate(node_cpu_seconds_total{mode=~"idle|iowait"}[30s]))
   * on (job, instance) group_left (nodename) max by (job, instance, nodename) (node_uname_info{nodename=~%s})))`
 

@@ -53,19 +53,19 @@ var shownBy = map[analysis.Limit][]*measure.Measure{
 }
 
 var (
-	// troubles are looked at where the verdict names fewer than mostEvidence charts.
+	// troubles are added if the verdict names fewer than mostEvidence charts.
 	troubles = []*measure.Measure{engine.FlowControl, engine.FlowControlSent, engine.LagSeconds, engine.RunningSessions, tool.ErrorRate, engine.RunningThreads, engine.QueryRate}
 	// headlines follow the evidence.
 	headlines = []*measure.Measure{tool.Throughput, tool.HeadlineLatency, host.Busy}
-	// first are the charts of a run that is not over, which has no verdict yet: who asks for pauses is
-	// beside the pauses.
+	// first are the leading charts of an active run, which has no verdict yet. The node that requests pauses is beside
+	// the pauses.
 	first = []*measure.Measure{tool.Throughput, tool.HeadlineLatency, host.Busy, engine.FlowControl, engine.FlowControlSent, engine.LagSeconds, engine.RunningSessions}
 )
 
 // mostEvidence is how many charts show what limited a run.
 const mostEvidence = 3
 
-// chartOf returns the measure that has the chart with m.
+// chartOf returns the measure whose chart shows m.
 func chartOf(m *measure.Measure) *measure.Measure { return cmp.Or(m.ChartOf, m) }
 
 // ChartID is the name of a measure's chart on the page.
@@ -137,7 +137,7 @@ func (p *part) folded() document.Block {
 	}
 }
 
-// LiveCharts arranges the charts of the catalogue for a run that is not over.
+// LiveCharts arranges the charts of the catalogue for an active run.
 func LiveCharts() []document.Block {
 	var charts []Chart
 	for _, scope := range []measure.Scope{measure.Run, measure.Server, measure.Host} {

@@ -15,8 +15,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/show/document"
 )
 
-// Plot is lines over a quantity that is not time: the number of threads, another
-// parameter, a percentile, a latency. Like a Chart it is drawn as SVG.
+// Plot has lines over a quantity other than time: the number of threads, another parameter, a percentile, a latency.
+// Like a Chart it is drawn as SVG.
 type Plot struct {
 	Title string
 	// Unit is what the values are, shown after the title.
@@ -68,8 +68,7 @@ type Point struct {
 	X, Y, Low, High float64
 	// Width is where a bar ends.
 	Width float64
-	// Title describes the point to those who point at it, Link is where it leads; both may
-	// be empty.
+	// Title is the tooltip of the point, Link its destination; both may be empty.
 	Title, Link string
 }
 
@@ -169,7 +168,7 @@ func (p *Plot) SVG() document.Markup {
 	return document.Markup(b.String())
 }
 
-// WriteSVG writes the plot as a file of its own.
+// WriteSVG writes the plot as a standalone file.
 func (p *Plot) WriteSVG(w io.Writer) error {
 	var b strings.Builder
 	p.writeSVG(&b, `<style>svg { background: var(--back); font: 11px system-ui, sans-serif; } .title { font-weight: 600; fill: var(--text) !important; font-size: 13px !important; }`+
@@ -178,7 +177,7 @@ func (p *Plot) WriteSVG(w io.Writer) error {
 	return err
 }
 
-// writeSVG writes the drawing, with a style as one that stands alone.
+// writeSVG writes the drawing, with the style sheet if it is standalone.
 func (p *Plot) writeSVG(b *strings.Builder, style string) {
 	role := "img"
 	if slices.ContainsFunc(p.Lines, func(l PlotLine) bool { return len(l.Points) > 0 && l.Points[0].Link != "" }) {
@@ -229,7 +228,7 @@ func (p *Plot) draw(c canvas, alone bool) {
 	}
 }
 
-// extent returns the numbers along the axes, and the room at the ends of the horizontal one.
+// extent returns the numbers along the axes, and the space at the ends of the horizontal axis.
 func (p *Plot) extent() (xs, ys []float64, inset float64) {
 	inset = 8
 	for _, l := range p.Lines {
@@ -305,7 +304,7 @@ func (p *Plot) drawLegend(c canvas, at float64) {
 	}
 }
 
-// clip cuts a text that is wider than the room it has.
+// clip cuts a text that is wider than its space.
 func clip(text string, room float64) string { return table.Clip(text, int(room/textWidth)) }
 
 // numberPlace returns where the number of a mark is written: above it or, if that is taken,

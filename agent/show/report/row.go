@@ -26,8 +26,8 @@ const (
 	shortCell   = 20
 )
 
-// List writes a table of runs, a line each, that fits the terminal: what the id also
-// has is left out first. A last line names the columns that are left out.
+// List writes a table of runs, a line each, that fits the terminal: columns that repeat a part of the id are left out
+// first. A last line names the columns that are left out.
 func List(w io.Writer, rows []review.Row, terminal terminal.Terminal) error {
 	t := list(rows, longestCell)
 	fits := func(t *table.Table) bool { return terminal.Width == 0 || t.Width() <= terminal.Width }
@@ -96,8 +96,7 @@ func zone(t time.Time) string {
 	return name
 }
 
-// CSV writes runs, a line each. Columns of labels and measures are those that
-// any of the runs has.
+// CSV writes runs, a line each. It has a column for each label and measure that any of the runs has.
 func CSV(w io.Writer, rows []review.Row) error {
 	facts := rundir.FactNames()
 	labels := map[string]bool{}
@@ -150,7 +149,7 @@ func WriteOutcome(w io.Writer, h *record.History, unsampled string, t terminal.T
 	if all := review.Requirements(s.Meta.Required, &r); len(all) > 0 {
 		part("required", requirementLines(all)...)
 	}
-	// What to configure for what is not known is in the report.
+	// The report has the configuration that would provide missing evidence.
 	if v := r.Limits; v != nil && (len(v.Findings) > 0 || v.Unlimited != "" || v.Unexplained != nil) {
 		known := *v
 		known.Missing = nil
@@ -161,7 +160,7 @@ func WriteOutcome(w io.Writer, h *record.History, unsampled string, t terminal.T
 	return err
 }
 
-// outcomeFigures are the lines of a run's outcome that have a name and a value.
+// outcomeFigures returns the lines of a run's outcome that have a name and a value.
 func outcomeFigures(r *review.Row, s *ingest.Snapshot, unsampled string) *table.Table {
 	figures := table.New(table.Named("", "")...)
 	add := func(name, value string) {

@@ -22,7 +22,7 @@ type SweepPage struct {
 	*sweep.Result
 	Made    time.Time
 	Version string
-	// Address is that of the agent's page, with which the runs are linked; empty: there is none.
+	// Address is the address of the agent's page, to which the runs are linked; empty: there is none.
 	Address string
 }
 
@@ -53,7 +53,7 @@ func (p *SweepPage) Figures(name string) ([]*Plot, error) {
 	return plots, nil
 }
 
-// markFound marks the highest value within the conditions in place of the best point, which may be beyond.
+// markFound marks the highest value within the conditions instead of the best point, which may be beyond them.
 func (p *Plot) markFound(f *sweep.Found) {
 	for i := range p.Marks {
 		line := &p.Lines[p.Marks[i].Line]
@@ -174,7 +174,7 @@ func (p *SweepPage) title() string {
 	return title
 }
 
-// note is which runs the sweep had, when and on which servers.
+// note describes the runs of the sweep: how many, when, and on which servers.
 func (p *SweepPage) note() string {
 	text := fmt.Sprintf("sweep %s, %s", p.ID, table.Plural(len(p.Runs), "run"))
 	if p.Of.Seek != nil {
@@ -218,8 +218,8 @@ func hooks(s *sweep.Sweep) document.Block {
 	return b
 }
 
-// adviceBlocks are what follows for the number of threads in each combination of the others. What
-// follows in all of them is a block of its own. The best of one combination is in the note.
+// adviceBlocks has the advice about the number of threads for each combination of the other sets. Advice that is equal
+// for all of them has its own block. The best of one combination is in the note.
 func adviceBlocks(r *sweep.Result) []document.Block {
 	if len(r.Advice) == 1 {
 		return []document.Block{document.List(r.Advice[0].Lines[1:]...)}

@@ -81,8 +81,8 @@ func PlotTrend(t *history.Trend, s *history.TrendSeries) *Plot {
 	return p
 }
 
-// dateTicks are up to five places between two times, at whole days, hours, minutes or seconds, each with a
-// text of its own.
+// dateTicks are up to five places between two times, at whole days, hours, minutes or seconds, each with a different
+// text.
 func dateTicks(from, to time.Time) []Tick {
 	steps := []time.Duration{time.Second, 5 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour}
 	step := steps[0]

@@ -10,25 +10,25 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// agentView is how the agent, its servers and their alerts are now.
+// agentView is the current state of the agent, its servers and their alerts.
 type agentView struct {
 	Health  Health       `json:"health"`
 	Servers []serverView `json:"servers"`
-	// Alerts are those that fire on live runs.
+	// Alerts are the alerts that fire on live runs.
 	Alerts []alertView `json:"alerts"`
 }
 
-// Health is how the agent itself is.
+// Health is the state of the agent itself.
 type Health struct {
 	// Started is when it began, in milliseconds since 1970.
 	Started     int64  `json:"started"`
 	MissedTicks uint64 `json:"missed_ticks"`
-	// WaitingRuns are live, and not followed since too many are.
+	// WaitingRuns is the number of live runs that are not followed because there are too many.
 	WaitingRuns int `json:"waiting_runs"`
-	// QueuedMarkers wait for Grafana, RejectedMarkers were refused by it.
+	// QueuedMarkers is the number of markers that wait for Grafana, RejectedMarkers of those that it refused.
 	QueuedMarkers   int    `json:"queued_markers"`
 	RejectedMarkers uint64 `json:"rejected_markers"`
-	// Grafana is whether one is configured.
+	// Grafana is whether a Grafana is configured.
 	Grafana bool `json:"grafana"`
 	// Token is whether a token is configured, with which Alertmanager posts alerts
 	// and the page sets markers.

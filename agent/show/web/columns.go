@@ -12,12 +12,10 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/record"
 )
 
-// name identifies a column: a measure, what it is about (an operation or a
-// target, else empty) and, for latencies, the statistic.
+// name identifies a column: a measure, its operation or target (else empty) and, for latencies, the statistic.
 type name struct{ measure, of, stat string }
 
-// table is the values of one scope over a run's axis, a row for each instant. What
-// would take too much memory is thinned.
+// table has the values of one scope over a run's axis, a row for each instant. It is thinned to limit its memory.
 type table = series.Thinned[name]
 
 // cell is one value of a row.
@@ -45,15 +43,14 @@ func addRow(t *table, elapsed, step float64, cells []cell) {
 	t.Settle()
 }
 
-// chartView is one chart of the page: the measures that it draws, and what the
-// catalogue says of the first one.
+// chartView is one chart of the page: the measures that it draws, and the catalogue's entry of the first one.
 type chartView struct {
 	ID    string        `json:"id"`
 	Title string        `json:"title"`
 	Note  string        `json:"note"`
 	Unit  measure.Unit  `json:"unit"`
 	Scope measure.Scope `json:"scope"`
-	// Summary is which one number sums up a line of an ended run.
+	// Summary is the number that sums up a line of an ended run.
 	Summary measure.Summary `json:"summary"`
 	// OnlyChanges: the chart is hidden while no value changes, EvenZero: it is shown even if all are 0.
 	OnlyChanges bool `json:"only_changes,omitempty"`
@@ -103,7 +100,7 @@ func drawn(scope measure.Scope) []*measure.Measure {
 	})
 }
 
-// drawnMetrics are the metrics from which those are computed.
+// drawnMetrics are the metrics from which the drawn measures are computed.
 var drawnMetrics = sync.OnceValue(func() map[string]bool {
 	names := map[string]bool{}
 	for _, m := range drawnOfServers() {
@@ -119,8 +116,8 @@ var drawnMetrics = sync.OnceValue(func() map[string]bool {
 // isDrawn reports whether the page needs a metric of the servers' record.
 func isDrawn(metric string) bool { return drawnMetrics()[metric] }
 
-// intervalTable is all that the tool reported. Of reports that end at the same
-// instant the first counts.
+// intervalTable has everything that the tool reported. If several reports end at the same instant, the first one
+// counts.
 func intervalTable(v *record.Intervals) *table {
 	t := series.Rekey(&v.Thinned, func(c ingest.Column) (name, bool) {
 		tally := v.Tally(c)
@@ -178,7 +175,7 @@ func sampleCells(previous, current *engine.Frame, measures []*measure.Measure) [
 	return cells
 }
 
-// hostTable is what the machines did during a run.
+// hostTable has the values of the machines during a run.
 func hostTable(h *record.History) *table {
 	measures := drawn(measure.Host)
 	return series.Rekey(&h.HostSamples, func(k record.ServerMeasure) (name, bool) {

@@ -23,7 +23,7 @@ func comparisonOf(s *ingest.Snapshot) string {
 	return s.Meta.Labels["ab_warmup"]
 }
 
-// serveComparison answers with how far the A/B comparison of a run is.
+// serveComparison answers with the progress of the A/B comparison of a run.
 func (p *Page) serveComparison(w http.ResponseWriter, r *http.Request) {
 	s, ok := p.find(w, r)
 	if !ok {
@@ -48,7 +48,7 @@ func (p *Page) serveComparison(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// comparison returns how far a comparison is, or fs.ErrNotExist.
+// comparison returns the progress of a comparison, or fs.ErrNotExist.
 func (p *Page) comparison(id string) (document.Section, error) {
 	if id == "" {
 		return document.Section{}, fs.ErrNotExist

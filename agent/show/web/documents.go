@@ -21,8 +21,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/show/report"
 )
 
-// documentView is what is shown of an ended run, as in its report. In place of its charts over time
-// the page has its own.
+// documentView is the report of an ended run. The page draws the charts over time itself.
 type documentView struct {
 	Note     document.Sentence  `json:"note"`
 	Sections []document.Section `json:"sections"`
@@ -70,7 +69,7 @@ func (p *Page) readWhole(w http.ResponseWriter, r *http.Request, id string) (*re
 	return h, true
 }
 
-// newReport returns the report of a run. Of the other runs it knows the kept ones.
+// newReport returns the report of a run. It considers only the kept ones of the other runs.
 func (p *Page) newReport(h *record.History) report.Report {
 	var others []rundir.Meta
 	for _, s := range p.opts.Runs() {
@@ -137,7 +136,7 @@ func (p *Page) serveExport(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// patient is an answer of any length, each write of which may take some time.
+// patient is an answer of any length. Each write may take some time.
 type patient struct {
 	http.ResponseWriter
 	stream *http.ResponseController
@@ -148,7 +147,7 @@ func (p patient) Write(b []byte) (int, error) {
 	return p.ResponseWriter.Write(b)
 }
 
-// sendDocument sends what write writes; with a name, browsers store it as a file.
+// sendDocument sends the output of write; with a name, browsers store it as a file.
 func (p *Page) sendDocument(w http.ResponseWriter, contentType, name string, write func(io.Writer) error) {
 	var b bytes.Buffer // a document that can't be made is an error, not half of it
 	if err := write(&b); err != nil {

@@ -23,10 +23,9 @@ func encode(v any) []byte {
 	return data
 }
 
-// appendTable appends the rows of t between two instants, thinned to about
-// points rows: a piece of the axis that holds more than one row becomes two,
-// with the smallest and the largest value in the order in which they came. Each
-// column comes with its extremes and its mean in whole, which t may be a part of.
+// appendTable appends the rows of t between two instants, thinned to about points rows: a piece of the axis that holds
+// more than one row becomes two, with the smallest and the largest value in the order in which they came. Each column
+// comes with its extremes and its mean from whole, of which t may be a part.
 func appendTable(b []byte, t, whole *table, from, to float64, points int) []byte {
 	begin, end := t.Between(from, to)
 	axis := t.Elapsed[begin:end]
@@ -73,7 +72,7 @@ func appendTable(b []byte, t, whole *table, from, to float64, points int) []byte
 	return append(trim(b), `]}`...)
 }
 
-// hasMedian are the measures of intervals that have a median in place of a mean.
+// hasMedian are the measures of intervals that have a median instead of a mean.
 var hasMedian = map[string]bool{tool.HeadlineLatency.ID: true}
 
 func valueAt(values []float64, row int) float64 {

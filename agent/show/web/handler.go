@@ -247,7 +247,7 @@ func (p *Page) serveEvents(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answer sends JSON, compressed if the client takes that.
+// answer sends JSON, compressed if the client accepts it.
 func answer(w http.ResponseWriter, r *http.Request, data []byte) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")

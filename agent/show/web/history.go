@@ -18,14 +18,13 @@ const (
 	// about 5 MB.
 	keptHistories = 4
 	keptTime      = 2 * time.Minute
-	// longStatus is the size in bytes from which reading a status file takes so
-	// long that a page is shown without the servers first.
+	// longStatus is the size in bytes above which reading a status file takes so long that the page is first shown
+	// without the servers.
 	longStatus = 16 << 20
 )
 
-// runHistory is what the page draws of one run. Page.mu guards it. That of a live
-// run is read once and then kept up to date with the rows that browsers get too,
-// so that zooming and further pages don't read the files again.
+// runHistory is the data that the page draws for one run. Page.mu guards it. The history of a live run is read once and
+// then kept up to date with the rows that browsers get, so zooming and further pages don't read the files again.
 type runHistory struct {
 	zero                     time.Time
 	intervals, servers, host *table
@@ -44,8 +43,7 @@ type runHistory struct {
 	waiting []func(*runHistory)
 }
 
-// basis of a live run is what its time axis depends on, of an ended one also its
-// files.
+// basis of a live run is what its time axis depends on; for an ended run, it also has the files.
 type basis struct {
 	live         bool
 	ended, clock time.Time
@@ -197,8 +195,7 @@ func (p *Page) load(ctx context.Context, s *ingest.Snapshot, b basis) (*runHisto
 	return &h, nil
 }
 
-// detail reads again what lies in a part of a run whose history is thinned there to
-// fewer than points rows. It returns h if it is not.
+// detail reads a part of a run again if its history is thinned there to fewer than points rows. Otherwise it returns h.
 func (p *Page) detail(ctx context.Context, s *ingest.Snapshot, h runHistory, part series.Span, points int) (runHistory, error) {
 	if !slices.ContainsFunc([]*table{h.intervals, h.servers, h.host}, func(t *table) bool {
 		begin, end := t.Between(part.From, part.To)

@@ -1,6 +1,5 @@
-// Package web is the live page: an HTTP API about runs, a stream of events, and the
-// page that a browser draws from both. All of it is read-only but markers, which need
-// a token.
+// Package web is the live page: an HTTP API about runs, a stream of events, and the page that a browser draws from
+// both. All of it is read-only except markers, which need a token.
 package web
 
 import (
@@ -35,10 +34,9 @@ type Options struct {
 	Runs func() []ingest.Snapshot
 	// Trends reads the runs of the data directory, also those that are not kept.
 	Trends *history.Reader
-	// Tools returns those whose output can be read.
+	// Tools returns the tools whose output can be read.
 	Tools func() tool.Set
-	// Health returns how the agent is; the page knows when it started and whether
-	// there is a token.
+	// Health returns the state of the agent, except its start and whether there is a token, which the page adds.
 	Health func() Health
 	// TokenFile returns the file with the token that setting a marker needs. Without
 	// a name, no markers are accepted.
@@ -53,10 +51,9 @@ type Options struct {
 // Page serves the live page. Frame, Sampled, Host, Interval and Changed report what
 // is new; they never block.
 //
-// Run's goroutine compares the runs with what it sent of them last and polls
-// their files of markers and settings. mu guards the histories that are kept in
-// memory, output and frame; it is held for moments only. The hub has a lock of
-// its own.
+// Run's goroutine compares the runs with what it sent of them last and polls their files of markers and settings. mu
+// guards the histories that are kept in memory, output and frame; it is held for moments only. The hub has its own
+// lock.
 type Page struct {
 	opts    Options
 	log     *slog.Logger
@@ -149,7 +146,7 @@ func (p *Page) Frame(f engine.Frame) {
 	p.mu.Unlock()
 }
 
-// Sampled takes what a run's own servers answered at a tick; see live.Sink.
+// Sampled takes the answers of a run's own servers at a tick; see live.Sink.
 func (p *Page) Sampled(id string, f engine.Frame) {
 	p.mu.Lock()
 	previous, h := p.frame, p.histories[id]

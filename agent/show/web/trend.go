@@ -33,7 +33,7 @@ type trendView struct {
 // trendSeriesView is the runs of one kind.
 type trendSeriesView struct {
 	Title string `json:"title"`
-	// Text is how the level is now.
+	// Text describes the current level.
 	Text string           `json:"text"`
 	Plot document.Drawing `json:"plot"`
 	// Changes are numbered in the drawing.
@@ -44,7 +44,7 @@ type trendSeriesView struct {
 type changeView struct {
 	Before string `json:"before"`
 	After  string `json:"after"`
-	// Level is by how much, Text what differs between the runs.
+	// Level is the size of the change, Text what differs between the runs.
 	Level string `json:"level"`
 	Text  string `json:"text"`
 }
@@ -66,8 +66,7 @@ func plotWidth(q url.Values) (float64, error) {
 }
 
 const (
-	// defaultRuns is how many runs a history has if the request does not say, most of which
-	// are read from memory.
+	// defaultRuns is how many runs a history has by default. Most of them are read from memory.
 	defaultRuns = 2000
 	// maxTrends is how many series are drawn.
 	maxTrends = 50
@@ -152,7 +151,7 @@ func (v *trendView) add(t *history.Trend, width float64) {
 	}
 }
 
-// conditionsOf returns what chooses the runs with these labels and facts.
+// conditionsOf returns a function that selects the runs with these labels and facts.
 func conditionsOf(all []string) (func(*rundir.Meta) bool, error) {
 	type condition struct{ name, value string }
 	var wanted []condition

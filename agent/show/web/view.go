@@ -22,13 +22,12 @@ import (
 type runView struct {
 	ID    string `json:"id"`
 	Title string `json:"title"`
-	// Facts are the known ones, in the order in which they are shown; Labels are
-	// the user's.
+	// Facts are the known facts, in the order in which they are shown; Labels are the user's.
 	Facts  []factView        `json:"facts"`
 	Labels map[string]string `json:"labels,omitempty"`
-	// DurationSeconds is what was asked for.
+	// DurationSeconds is the requested duration.
 	DurationSeconds float64 `json:"duration_seconds,omitempty"`
-	// Notice is that the run's servers are not known, and what to do.
+	// Notice is set if the run's servers are unknown, with a remedy.
 	Notice string `json:"notice,omitempty"`
 
 	StartedAt int64  `json:"started_at"`
@@ -43,8 +42,8 @@ type runView struct {
 	ExitCode *int           `json:"exit_code,omitempty"`
 	Signal   string         `json:"signal,omitempty"`
 
-	// Throughput is transactions per second: of the last interval or, of an ended
-	// run, of the whole run. The same holds for the latency.
+	// Throughput is transactions per second: of the last interval or, for an ended run, of the whole run. The same
+	// holds for the latency.
 	Throughput series.Optional[float64] `json:"throughput,omitzero"`
 	Latency    *latencyView             `json:"latency,omitempty"`
 	// Errors is missing if the tool counts none.
@@ -71,7 +70,7 @@ type generatorView struct {
 	Reason             string         `json:"reason,omitempty"`
 	// Absent: it never started.
 	Absent bool `json:"absent,omitempty"`
-	// State is what it does while the group is active, Throughput its own then.
+	// State and Throughput are its own while the group is active.
 	State      ingest.GeneratorState    `json:"state,omitempty"`
 	Throughput series.Optional[float64] `json:"throughput,omitzero"`
 }
@@ -88,7 +87,7 @@ type latencyView struct {
 	Seconds   float64 `json:"seconds"`
 }
 
-// runDetail is all that the page shows of a run beside its charts.
+// runDetail is everything that the page shows of a run besides its charts.
 type runDetail struct {
 	runView
 	Reconnects   float64  `json:"reconnects"`
@@ -119,16 +118,16 @@ type markerView struct {
 
 type measuresView struct {
 	Charts []chartView `json:"charts"`
-	// Live is how the charts of a run that is not over are arranged.
+	// Live is how the charts of an active run are arranged.
 	Live     []document.Block `json:"live"`
 	Headline headlineView     `json:"headline"`
 }
 
 // headlineView decides which lines of a chart of the tool's values are visible at first.
 type headlineView struct {
-	// Stats are statistics of a latency, the first that there is.
+	// Stats are statistics of a latency, of which the first existing one is shown.
 	Stats []string `json:"stats"`
-	// NotWork are operations, by name or by its end after an underscore.
+	// NotWork are operations, by name or by the end of the name after an underscore.
 	NotWork []string `json:"not_work"`
 }
 
@@ -198,7 +197,7 @@ func newRunDetail(s *ingest.Snapshot) runDetail {
 	return d
 }
 
-// settingSections returns how the servers of a run are configured, on an axis that begins at zero.
+// settingSections returns the sections with the configuration of a run's servers, on an axis that begins at zero.
 func settingSections(recorded record.SettingsHistory, zero time.Time) []document.Section {
 	return append([]document.Section{}, report.LiveSettings(recorded, zero)...)
 }

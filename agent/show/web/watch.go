@@ -107,8 +107,8 @@ func (w *watch) sendSettings() {
 	})
 }
 
-// sendChanged sends what read returns for each live run in which the file with a
-// name has changed, as the event and the key called what.
+// sendChanged sends the result of read for each live run whose file with this name has changed, as the event and the
+// key called what.
 func (w *watch) sendChanged(what, file string, sent map[string]size, read func(rundir.Directory) (any, error)) {
 	if w.page.hub.empty() {
 		return
