@@ -3,6 +3,7 @@ package review
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -228,11 +229,17 @@ func StatementNotes(all *Statements) []string {
 		return nil
 	}
 	var notes []string
+	unknown := map[string][]string{} // servers by the reason
 	for _, s := range all.Servers {
-		switch {
-		case s.Error != "":
-			notes = append(notes, "the statements of "+s.Target+" are not known: "+strings.TrimPrefix(s.Error, "statements: "))
-		case s.Questions.Value > 0:
+		if s.Error != "" {
+			unknown[s.Error] = append(unknown[s.Error], s.Target)
+		}
+	}
+	for _, reason := range slices.Sorted(maps.Keys(unknown)) {
+		notes = append(notes, "the statements of "+table.Join(unknown[reason])+" are not known: "+strings.TrimPrefix(reason, "statements: "))
+	}
+	for _, s := range all.Servers {
+		if s.Error == "" && s.Questions.Value > 0 {
 			notes = append(notes, fmt.Sprintf("%s counted %s executions from %s to %s, %s of the statements that its clients sent", s.Target,
 				table.Count.Format(s.Executions.Value), table.Clock(s.From.Value), table.Clock(s.To.Value), table.Percent.Signed(s.Executions.Value/s.Questions.Value)))
 		}

@@ -45,8 +45,9 @@ func TestStatements(t *testing.T) {
 	if !strings.Contains(notes, "n1 counted 1000 executions from 0:01 to 1:00, 100.0 %") || !strings.Contains(notes, "the true ones are lower by at most 33.33 %") {
 		t.Errorf("%s", notes)
 	}
-	all = StatementsOf(recorded.Counted(record.ServerStatements{Target: "n1", Error: engine.ErrStatementsReset.Error()}))
-	if t2 := statementTable(all, 10); len(t2.Rows) != 0 || !strings.Contains(strings.Join(StatementNotes(all), ""), "the statements of n1 are not known: the server's counters") {
+	reset := engine.ErrStatementsReset.Error()
+	all = StatementsOf(recorded.Counted(record.ServerStatements{Target: "n1", Error: reset}, record.ServerStatements{Target: "n2", Error: reset}))
+	if t2 := statementTable(all, 10); len(t2.Rows) != 0 || !strings.Contains(strings.Join(StatementNotes(all), ""), "the statements of n1 and n2 are not known: the server's counters") {
 		t.Errorf("%v %v", t2.Rows, StatementNotes(all))
 	}
 	if StatementsOf(recorded.Counted()) != nil {
