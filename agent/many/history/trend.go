@@ -172,6 +172,9 @@ func (t *Trend) add(runs []TrendRun, by []string, settings func(string) map[stri
 	}
 	t.dropCommonFacts()
 	slices.SortStableFunc(t.Series, func(a, b TrendSeries) int {
+		if c := cmp.Compare(a.rank(), b.rank()); c != 0 {
+			return c
+		}
 		for i := range a.Facts {
 			if c := rundir.CompareValues(a.Facts[i].Value, b.Facts[i].Value); c != 0 {
 				return c
@@ -182,17 +185,54 @@ func (t *Trend) add(runs []TrendRun, by []string, settings func(string) map[stri
 	t.noteShort()
 }
 
+// rank is the place of a series among the others: those with a change come first, those that are too short to
+// have one later, those of one run last.
+func (s *TrendSeries) rank() int {
+	switch {
+	case len(s.Changes) > 0:
+		return 0
+	case len(s.Runs) >= leastRuns:
+		return 1
+	case len(s.Runs) > 1:
+		return 2
+	}
+	return 3
+}
+
 // noteShort counts the series with too few runs.
 func (t *Trend) noteShort() {
+	if short := t.short(); short > 0 {
+		t.Notes = append(t.Notes, fmt.Sprintf("%d series with fewer than %d runs: too few to find a change in", short, leastRuns))
+	}
+}
+
+func (t *Trend) short() int {
 	short := 0
 	for i := range t.Series {
 		if len(t.Series[i].Runs) < leastRuns {
 			short++
 		}
 	}
-	if short > 0 {
-		t.Notes = append(t.Notes, fmt.Sprintf("%d series with fewer than %d runs: too few to find a change in", short, leastRuns))
+	return short
+}
+
+// Verdict counts the changes of all series; empty if every series is too short to have one.
+func (t *Trend) Verdict() string {
+	changes, changed := 0, 0
+	for i := range t.Series {
+		if n := len(t.Series[i].Changes); n > 0 {
+			changes += n
+			changed++
+		}
 	}
+	long := len(t.Series) - t.short()
+	switch {
+	case long == 0:
+		return ""
+	case changes == 0:
+		return fmt.Sprintf("no change in %d series", long)
+	}
+	return fmt.Sprintf("%s in %d of %d series", table.Plural(changes, "change"), changed, long)
 }
 
 // variedParameters returns the names of parameters that were varied on purpose and are not in

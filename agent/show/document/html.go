@@ -137,12 +137,18 @@ func (w *MarkupWriter) framed(b *Block) {
 	w.Addf("\n")
 }
 
+// share and unbroken keep a share, and also a range, on one line.
+var (
+	share    = strings.NewReplacer(" %", "\u00a0%")
+	unbroken = strings.NewReplacer(" %", "\u00a0%", " … ", "\u00a0…\u00a0")
+)
+
 func (w *MarkupWriter) sentence(s *Sentence) {
-	w.Addf("%s", s.Text)
+	w.Addf("%s", share.Replace(s.Text))
 	if s.Strong != "" {
-		w.Addf("<b>%s</b>", s.Strong)
+		w.Addf("<b>%s</b>", share.Replace(s.Strong))
 	}
-	w.Addf("%s", s.Rest)
+	w.Addf("%s", share.Replace(s.Rest))
 }
 
 func (w *MarkupWriter) block(b *Block) {
@@ -154,7 +160,7 @@ func (w *MarkupWriter) block(b *Block) {
 				w.Addf(`<a href="%s#/runs/%s">%s</a>`, w.address, url.PathEscape(b.Rows[i][j]), b.Rows[i][j])
 				return
 			}
-			w.Addf("%s", strings.ReplaceAll(b.Rows[i][j], " … ", "\u00a0…\u00a0")) // a range is on one line
+			w.Addf("%s", unbroken.Replace(b.Rows[i][j]))
 		})
 		w.Addf("</div>")
 	case len(b.Facts) > 0:
@@ -177,6 +183,15 @@ func (w *MarkupWriter) block(b *Block) {
 			w.drawing(&b.Drawings[i], width)
 		}
 		w.Addf("</div>")
+	case b.isCommand:
+		w.Addf(`<pre class="command">`)
+		for i, word := range strings.Split(b.Code, " ") {
+			if i > 0 {
+				w.Addf(" ")
+			}
+			w.Addf("<span>%s</span>", word)
+		}
+		w.Addf("</pre>")
 	case b.Code != "":
 		w.Addf("<pre>%s</pre>", b.Code)
 	default:

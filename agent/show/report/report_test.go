@@ -124,7 +124,7 @@ func text(root *html.Node) string {
 			b.WriteString(n.Data)
 		}
 	}
-	return b.String()
+	return strings.ReplaceAll(b.String(), "\u00a0", " ")
 }
 
 func elements(root *html.Node, element string) int {

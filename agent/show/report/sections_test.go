@@ -60,8 +60,9 @@ func TestSectionsOfAllForms(t *testing.T) {
 		}
 	}
 	for form, out := range map[string]string{"terminal": text.String(), "Markdown": markdown.String(), "HTML": html.String()} {
+		out = strings.NewReplacer("\\", "", "<span>", "", "</span>", "").Replace(out)
 		for _, part := range []string{"sysbench oltp_write_only run", "FATAL: a message"} {
-			if !strings.Contains(strings.ReplaceAll(out, "\\", ""), part) {
+			if !strings.Contains(out, part) {
 				t.Errorf("%s lacks %q", form, part)
 			}
 		}

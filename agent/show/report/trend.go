@@ -31,9 +31,14 @@ func (p *TrendPage) HTML(w io.Writer) error { return p.page().HTML(w) }
 
 func (p *TrendPage) page() *document.Page {
 	d := document.Document{Title: p.Measure + " over time"}
-	d.Note.Text = "Dashed lines are levels; a number marks a change"
+	d.Note.Strong = p.Verdict()
+	var single []string
 	for i := range p.Series {
 		s := &p.Series[i]
+		if len(s.Runs) == 1 && p.Measure != history.Ratio {
+			single = append(single, s.Title()+": "+p.LevelText(s))
+			continue
+		}
 		drawn := document.Block{}
 		if len(s.Runs) > 1 {
 			drawn.Drawings = []document.Drawing{DrawTrend(p.Trend, s)}
@@ -41,7 +46,12 @@ func (p *TrendPage) page() *document.Page {
 		}
 		d.Add("series-"+strconv.Itoa(i+1), s.Title(), document.Prose(p.LevelText(s)), drawn, document.Table(p.ChangeTable(s)), document.Table(p.RatioTable(s)))
 	}
-	d.Add("notes", "How to read this", document.List(p.Notes...))
+	all := document.List(single...)
+	if len(single) < len(p.Series) {
+		all.Fold, all.Long = fmt.Sprintf("%d series of one run", len(single)), true
+	}
+	d.Add("single", "One run", all)
+	d.Add("notes", "How to read this", document.List(append([]string{"dashed lines are levels; a number marks a change"}, p.Notes...)...))
 	return &document.Page{Title: d.Title, Made: p.Made, Version: p.Version, Documents: []document.Document{d}}
 }
 

@@ -61,7 +61,7 @@ func TestTrend(t *testing.T) {
 	}
 	var b bytes.Buffer
 	p := TrendPage{Trend: trend}
-	if err := p.HTML(&b); err != nil || strings.Count(b.String(), "<figure>") != 2 || strings.Contains(b.String(), "NaN") {
+	if err := p.HTML(&b); err != nil || strings.Count(b.String(), "<figure>") != 2 || !strings.Contains(b.String(), "<b>2 changes in 2 of 2 series</b>") || strings.Contains(b.String(), "NaN") {
 		t.Errorf("page: %v\n%s", err, b.String())
 	}
 }
@@ -93,11 +93,11 @@ func TestTrendOfParameters(t *testing.T) {
 		titles = append(titles, fmt.Sprintf("%s: %d runs, %d changes", s.Title(), len(s.Runs), len(s.Changes)))
 	}
 	want := []string{
-		"appliers 1, table_size 1000: 18 runs, 0 changes", "appliers 1, table_size 9000: 2 runs, 0 changes",
-		"appliers 4, table_size 1000: 18 runs, 0 changes", "appliers 4, table_size 9000: 2 runs, 0 changes",
+		"appliers 1, table_size 1000: 18 runs, 0 changes", "appliers 4, table_size 1000: 18 runs, 0 changes",
+		"appliers 1, table_size 9000: 2 runs, 0 changes", "appliers 4, table_size 9000: 2 runs, 0 changes",
 	}
-	if !slices.Equal(titles, want) {
-		t.Errorf("%q", titles)
+	if !slices.Equal(titles, want) || trend.Verdict() != "no change in 2 series" {
+		t.Errorf("%q, %s", titles, trend.Verdict())
 	}
 }
 
@@ -105,6 +105,17 @@ func TestTrendOfFew(t *testing.T) {
 	trend, err := history.NewTrend(runsOverMonths(3), history.TrendOptions{Measure: "tps", By: history.KindFacts})
 	if err != nil || len(trend.Series) != 2 || len(trend.Series[0].Changes) != 0 || len(trend.Notes) != 1 || trend.Notes[0] != "2 series with fewer than 8 runs: too few to find a change in" {
 		t.Errorf("%+v, %v", trend, err)
+	}
+	rows := runsOverMonths(3)
+	rows = append(rows, review.Row{ID: "alone", Tool: "sysbench", Threads: 64, StartedAt: rows[0].StartedAt, Values: rows[0].Values})
+	trend, err = history.NewTrend(rows, history.TrendOptions{Measure: "tps", By: history.KindFacts})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	p := TrendPage{Trend: trend}
+	if err := p.HTML(&b); err != nil || strings.Count(b.String(), "<figure>") != 2 || !strings.Contains(b.String(), "<summary>1 series of one run</summary>") {
+		t.Errorf("page: %v\n%s", err, b.String())
 	}
 	if _, err := history.NewTrend(runsOverMonths(3), history.TrendOptions{Measure: "p99", By: history.KindFacts}); err == nil {
 		t.Error("a measure that no run has is accepted")

@@ -34,8 +34,10 @@ type trendView struct {
 type trendSeriesView struct {
 	Title string `json:"title"`
 	// Text describes the current level.
-	Text string           `json:"text"`
-	Plot document.Drawing `json:"plot"`
+	Text string `json:"text"`
+	// Run is the only one of the series, which then has no drawing.
+	Run  string           `json:"run,omitempty"`
+	Plot document.Drawing `json:"plot,omitzero"`
 	// Changes are numbered in the drawing.
 	Changes []changeView `json:"changes"`
 }
@@ -137,13 +139,21 @@ func (v *trendView) add(t *history.Trend, width float64) {
 	t.Link = func(id string) string { return "#/runs/" + url.PathEscape(id) }
 	for i := range t.Series[:min(len(t.Series), maxTrends)] {
 		s := &t.Series[i]
-		one := trendSeriesView{Title: s.Title(), Text: t.LevelText(s), Plot: report.DrawTrend(t, s), Changes: []changeView{}}
-		one.Plot.SVG, one.Plot.Notes = string(one.Plot.Draw(width)), nil // the changes
+		one := trendSeriesView{Title: s.Title(), Text: t.LevelText(s), Changes: []changeView{}}
+		if len(s.Runs) == 1 {
+			one.Run = s.Runs[0].ID
+		} else {
+			one.Plot = report.DrawTrend(t, s)
+			one.Plot.SVG, one.Plot.Notes = string(one.Plot.Draw(width)), nil // the changes
+		}
 		for j := range s.Changes {
 			c := &s.Changes[j]
 			one.Changes = append(one.Changes, changeView{c.Before, c.After, t.ChangeText(s, j), c.Text()})
 		}
 		v.Series = append(v.Series, one)
+	}
+	if verdict := t.Verdict(); verdict != "" {
+		v.Notes = append(v.Notes, verdict)
 	}
 	v.Notes = append(v.Notes, t.Notes...)
 	if n := len(t.Series) - maxTrends; n > 0 {

@@ -28,7 +28,7 @@ function content(b: Block, label: string, go?: Go): HTMLElement | null {
     const drawn = b.drawings.filter((d) => d.svg);
     return drawn.length > 0 ? el('div', { class: 'drawings' }, ...drawn.map(plot)) : null;
   }
-  if (b.code) return el('pre', {}, b.code);
+  if (b.code) return el('pre', {}, ...b.code.split(/(\s+)/).map((word, i) => (i % 2 ? word : el('span', {}, word))));
   const lines = b.lines ?? [];
   return b.prose ? el('div', { class: 'prose' }, ...lines.map((l) => el('p', {}, ...text(l, go)))) : el('ul', {}, ...lines.map((l) => item(l, go)));
 }
@@ -38,7 +38,8 @@ const item = (l: Sentence, go?: Go): HTMLElement =>
 
 /** A line; one about a moment leads there. */
 export function text(l: Sentence, go?: Go): (Node | string)[] {
-  const parts: (Node | string)[] = [l.text ?? '', ...(l.strong ? [el('b', {}, l.strong)] : []), l.rest ?? ''];
+  const whole = (words = '') => words.replaceAll(' %', '\u00a0%'); // a share stays on one line
+  const parts: (Node | string)[] = [whole(l.text), ...(l.strong ? [el('b', {}, whole(l.strong))] : []), whole(l.rest)];
   const at = l.at_seconds;
   if (at === undefined || !go) return parts;
   const button = el('button', { type: 'button', class: 'link', 'aria-label': `Zoom to ${format.elapsed(at)}` }, 'zoom');

@@ -16,6 +16,7 @@ interface Tile {
 export class Tiles {
   readonly root = el('div', { class: 'tiles' });
   private readonly tiles = new Map<string, Tile>();
+  private readonly progress = el('progress', { 'aria-label': 'Share of the planned time' });
 
   /** Shows a run whose tool ended at a second of the axis: what happens then is no longer the load. */
   update(r: RunDetail, tables: Record<TableName, Table>, now: number, end: number): void {
@@ -85,6 +86,10 @@ export class Tiles {
       format.elapsed(lasted(r, now)),
       r.duration_seconds ? `of ${format.elapsed(r.duration_seconds)}` : '',
     );
+    this.progress.hidden = !live(r) || !r.duration_seconds;
+    this.progress.max = r.duration_seconds || 1;
+    this.progress.value = lasted(r, now);
+    if (!this.progress.parentElement) this.tiles.get('elapsed')?.root.append(el('dd', { class: 'progress' }, this.progress));
   }
 
   private set(id: string, name: string, value: string, note: string, bad = false): void {

@@ -106,13 +106,20 @@ export class TrendView {
       place().query.get('by') ?? '',
       'nothing else',
     );
+    const single = t.series.filter((s) => s.run);
     const none = el('p', { class: 'hint' }, 'No run that succeeded has this measure.');
     this.body.replaceChildren(
       ...(t.notes.length > 0 ? [el('ul', { class: 'notes' }, ...t.notes.map((n) => el('li', {}, n)))] : []),
-      ...(t.series.length > 0 ? [el('div', { class: 'drawings' }, ...t.series.map(series))] : [none]),
+      ...(t.series.length > 0 ? [el('div', { class: 'drawings' }, ...t.series.filter((s) => s.plot).map(series))] : [none]),
+      ...(single.length > 0
+        ? [el('details', { class: 'panel' }, el('summary', {}, `${single.length} series of one run`), el('ul', {}, ...single.map(only)))]
+        : []),
     );
+    if (single.length === t.series.length) this.body.querySelector('details')?.setAttribute('open', '');
   }
 }
+
+const only = (s: TrendSeries): HTMLElement => el('li', {}, el('a', { href: address(['runs', s.run!]) }, s.title), ` ${s.text}`);
 
 function series(s: TrendSeries): HTMLElement {
   const item = (c: TrendSeries['changes'][number]) =>
@@ -130,7 +137,7 @@ function series(s: TrendSeries): HTMLElement {
   return el(
     'section',
     { class: 'panel' },
-    plot(s.plot),
+    s.plot && plot(s.plot),
     el('p', {}, s.text),
     s.changes.length > 0 && el('ol', { class: 'changes' }, ...s.changes.map(item)),
   );

@@ -235,7 +235,8 @@ export interface Change {
 export interface TrendSeries {
   title: string;
   text: string;
-  plot: Drawing;
+  run?: string;
+  plot?: Drawing;
   changes: Change[];
 }
 
