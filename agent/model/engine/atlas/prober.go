@@ -96,7 +96,22 @@ func (p *prober) query(ctx context.Context, statement string) ([]mysql.Row, erro
 		return nil, err
 	}
 	defer func() { _ = rows.Close() }() // rows.Err has its error
-	return mysql.ReadRows(rows)
+	columns, err := rows.Columns()
+	if err != nil {
+		return nil, err
+	}
+	var answer []mysql.Row
+	for rows.Next() {
+		values, into := make([]sql.NullString, len(columns)), make([]any, len(columns))
+		for i := range into {
+			into[i] = &values[i]
+		}
+		if err := rows.Scan(into...); err != nil {
+			return nil, err
+		}
+		answer = append(answer, mysql.NewRow(columns, values))
+	}
+	return answer, rows.Err()
 }
 
 // errAccessDenied is error 1045 of the MySQL protocol.

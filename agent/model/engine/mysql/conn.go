@@ -2,7 +2,7 @@ package mysql
 
 import (
 	"context"
-	"database/sql"
+	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
 	"net"
@@ -26,17 +26,18 @@ const (
 
 // conn is one connection and what it revealed about the server.
 type conn struct {
-	sql        *sql.Conn
+	*session
 	server     *Server
 	refreshed  time.Time
 	refused    map[string]error // by statement
 	statements *uint64          // sent by the prober so far
 }
 
-// newPool returns a pool of one connection, without connecting. p records how far an attempt gets,
-// for error messages. The driver's defaults matter: it never sends a password in plain text or a
-// file that a server requests.
-func newPool(t engine.Target, p *progress, budget *engine.Budget) (*sql.DB, error) {
+// newConnector returns a connector, without connecting. p records how far an attempt gets, for error
+// messages. The driver's defaults matter: it never sends a password in plain text or a file that a
+// server requests.
+func newConnector(t engine.Target, p *progress, budget *engine.Budget) (*connector, error) {
+	connects := &connector{}
 	cfg := driver.NewConfig()
 	cfg.User = t.User
 	cfg.Passwd = string(t.Password)
@@ -49,7 +50,7 @@ func newPool(t engine.Target, p *progress, budget *engine.Budget) (*sql.DB, erro
 	if t.TLS != nil {
 		cfg.TLS = t.TLS.Clone()
 	}
-	cfg.Timeout, cfg.ReadTimeout, cfg.WriteTimeout = ioTimeout, ioTimeout, ioTimeout
+	cfg.Timeout = ioTimeout // the session sets the deadlines of reading and writing
 	cfg.ConnectionAttributes = "program_name:benchwatch"
 	cfg.Logger = &driver.NopLogger{}
 	cfg.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -59,16 +60,12 @@ func newPool(t engine.Target, p *progress, budget *engine.Budget) (*sql.DB, erro
 			return nil, err
 		}
 		p.at = greeting
-		return &greetingConn{Conn: budget.Conn(c), foreign: &p.foreign, budget: budget, plain: cfg.TLS == nil}, nil
+		connects.dialled = &greetingConn{Conn: budget.Conn(c), foreign: &p.foreign, budget: budget, plain: cfg.TLS == nil}
+		return connects.dialled, nil
 	}
-	connector, err := driver.NewConnector(cfg)
-	if err != nil {
-		return nil, err
-	}
-	db := sql.OpenDB(connector)
-	db.SetMaxOpenConns(1)
-	db.SetMaxIdleConns(1)
-	return db, nil
+	var err error
+	connects.Connector, err = driver.NewConnector(cfg)
+	return connects, err
 }
 
 // Rows implements Querier.
@@ -77,8 +74,8 @@ func (c *conn) Rows(ctx context.Context, statement string) ([]Row, error) {
 		return nil, err
 	}
 	var answer []Row
-	err := c.query(ctx, statement, func(rows *sql.Rows) (err error) {
-		answer, err = ReadRows(rows)
+	err := c.query(ctx, statement, func(rows sqldriver.Rows) (err error) {
+		answer, err = readRows(rows)
 		return err
 	})
 	if Refused(err) {
@@ -89,39 +86,30 @@ func (c *conn) Rows(ctx context.Context, statement string) ([]Row, error) {
 
 // values runs a SHOW statement with two columns.
 func (c *conn) values(ctx context.Context, statement string, into Values) error {
-	return c.query(ctx, statement, func(rows *sql.Rows) error {
-		var name, value sql.RawBytes
-		for rows.Next() {
-			if err := rows.Scan(&name, &value); err != nil {
-				return err
-			}
-			if value != nil { // NULL means no value
-				into[string(name)] = string(value)
-			}
+	return c.query(ctx, statement, func(rows sqldriver.Rows) error {
+		if n := len(rows.Columns()); n != 2 {
+			return fmt.Errorf("expected 2 columns, found %d", n)
 		}
-		return rows.Err()
+		var text []byte
+		return eachRow(rows, func(row []sqldriver.Value) error {
+			if row[1] != nil { // NULL means no value
+				text = appendText(text[:0], row[0])
+				name := len(text)
+				text = appendText(text, row[1])
+				into[string(text[:name])] = string(text[name:])
+			}
+			return nil
+		})
 	})
 }
 
-func (c *conn) query(ctx context.Context, statement string, read func(*sql.Rows) error) error {
+func (c *conn) query(ctx context.Context, statement string, read func(sqldriver.Rows) error) error {
 	*c.statements++
-	rows, err := c.sql.QueryContext(ctx, statement)
-	if err == nil {
-		err = read(rows)
-		if closeErr := rows.Close(); err == nil {
-			err = closeErr
-		}
-	}
+	err := c.session.query(ctx, statement, read)
 	if err != nil {
 		return fmt.Errorf("%s: %w", short(statement), err)
 	}
 	return nil
-}
-
-// close returns the connection to the pool, which closes it if it is broken.
-func (c *conn) close() {
-	// After an error the connection is already closed.
-	_ = c.sql.Close()
 }
 
 // show returns a SHOW statement for these names only. For MariaDB 10.11 with Galera this takes 0.43

@@ -2,7 +2,7 @@ package mysql
 
 import (
 	"context"
-	"database/sql"
+	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
 	"io"
@@ -20,7 +20,7 @@ type prober struct {
 	details []Detail
 	log     *slog.Logger
 
-	pool       *sql.DB
+	connector  *connector
 	progress   progress
 	budget     engine.Budget
 	conn       *conn  // nil: not connected
@@ -46,7 +46,7 @@ func newProber(t engine.Target, details []Detail, log *slog.Logger) (engine.Prob
 	if err != nil {
 		return nil, fmt.Errorf("mysql: %w", err)
 	}
-	p.pool, err = newPool(t, &p.progress, &p.budget)
+	p.connector, err = newConnector(t, &p.progress, &p.budget)
 	return p, err
 }
 
@@ -72,7 +72,7 @@ func (p *prober) Probe(ctx context.Context) (*engine.Status, error) {
 // Close implements engine.Prober.
 func (p *prober) Close() error {
 	p.drop()
-	err := p.pool.Close()
+	var err error
 	for _, d := range p.details {
 		if c, ok := d.(io.Closer); ok {
 			err = errors.Join(err, c.Close())
@@ -83,7 +83,7 @@ func (p *prober) Close() error {
 
 func (p *prober) drop() {
 	if p.conn != nil {
-		p.conn.close()
+		_ = p.conn.Close() // a lost connection is closed already
 		p.conn = nil
 	}
 }
@@ -112,11 +112,11 @@ func (p *prober) refresh(ctx context.Context) error {
 func (p *prober) sample(ctx context.Context) (*engine.Status, error) {
 	if p.conn == nil {
 		p.progress = progress{at: dialling}
-		c, err := p.pool.Conn(ctx)
+		s, err := p.connector.connect(ctx)
 		if err != nil {
 			return nil, err
 		}
-		p.conn = &conn{sql: c, statements: &p.statements}
+		p.conn = &conn{session: s, statements: &p.statements}
 	}
 	p.progress.at = asking
 	if err := p.refresh(ctx); err != nil {
@@ -148,10 +148,10 @@ func (p *prober) sample(ctx context.Context) (*engine.Status, error) {
 func (p *prober) roundTrip(ctx context.Context) (time.Duration, error) {
 	begin := time.Now()
 	if p.target.Behind == "" {
-		err := p.conn.sql.PingContext(ctx)
+		err := p.conn.ping(ctx)
 		return time.Since(begin), err
 	}
-	err := p.conn.query(ctx, "DO 0", func(rows *sql.Rows) error { return rows.Err() })
+	err := p.conn.query(ctx, "DO 0", func(sqldriver.Rows) error { return nil })
 	if answered(err) { // refused, which must not fail the sample
 		return 0, nil
 	}

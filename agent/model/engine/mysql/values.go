@@ -2,6 +2,7 @@ package mysql
 
 import (
 	"database/sql"
+	"database/sql/driver"
 	"math"
 	"strconv"
 	"strings"
@@ -61,26 +62,20 @@ func NewRow(columns []string, values []sql.NullString) Row {
 	return Row{columns: index, values: values}
 }
 
-// ReadRows reads a whole answer.
-func ReadRows(rows *sql.Rows) ([]Row, error) {
-	columns, err := rows.Columns()
-	if err != nil {
-		return nil, err
-	}
-	header := NewRow(columns, nil)
-	var answer []Row
-	for rows.Next() {
-		row := Row{columns: header.columns, values: make([]sql.NullString, len(columns))}
-		into := make([]any, len(columns))
-		for i := range into {
-			into[i] = &row.values[i]
-		}
-		if err := rows.Scan(into...); err != nil {
-			return nil, err
+// readRows reads a whole answer.
+func readRows(rows driver.Rows) (answer []Row, err error) {
+	header := NewRow(rows.Columns(), nil)
+	var text []byte
+	err = eachRow(rows, func(values []driver.Value) error {
+		row := Row{columns: header.columns, values: make([]sql.NullString, len(values))}
+		for i, v := range values {
+			text = appendText(text[:0], v)
+			row.values[i] = sql.NullString{String: string(text), Valid: v != nil}
 		}
 		answer = append(answer, row)
-	}
-	return answer, rows.Err()
+		return nil
+	})
+	return answer, err
 }
 
 // Has reports whether one of the columns exists, even with NULL.
