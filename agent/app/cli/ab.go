@@ -304,7 +304,7 @@ func (r *abCommand) result(s *sweep.Sweep) error {
 	return r.write(result)
 }
 
-// write writes a result in the format asked for, and returns the error for its exit status.
+// write writes a result in the requested format, and returns the error for its exit status.
 func (r *abCommand) write(result *ab.Result) error {
 	page := report.ABPage{Result: *result, Made: time.Now(), Version: version.Version}
 	err := r.document(r.streams, func(w io.Writer) error {

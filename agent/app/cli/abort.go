@@ -38,8 +38,8 @@ func (a *aborting) check() error {
 	return nil
 }
 
-// connect evaluates the queries once, so that a run does not start with one that can't hold.
-// address is the Prometheus', empty if the configuration names no Prometheus.
+// connect evaluates the queries once, so that a run does not start with an invalid query. address is the address of
+// Prometheus, empty if the configuration has none.
 func (a *aborting) connect(ctx context.Context, address string) error {
 	for _, c := range a.conditions {
 		if !c.IsQuery() {
@@ -61,8 +61,8 @@ func (a *aborting) connect(ctx context.Context, address string) error {
 // insist is how long a tool may take to end after SIGINT before it gets SIGTERM.
 const insist = 10 * time.Second
 
-// watchToAbort passes signals on to the tool and, when a condition of --abort-when holds,
-// notes that in run.json and sends what Ctrl-C would. It ends with finish.
+// watchToAbort passes signals on to the tool. When a condition of --abort-when holds, it writes that to run.json and
+// sends SIGINT. It ends with finish.
 func (r *runCommand) watchToAbort(ctx context.Context, signals <-chan os.Signal, finish <-chan struct{}, parts *sync.WaitGroup) <-chan os.Signal {
 	meta, err := r.dir.Load()
 	if len(r.abort.conditions) == 0 || err != nil {

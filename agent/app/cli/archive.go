@@ -120,7 +120,7 @@ func isAre(n int) string {
 	return table.Plural(n, "run") + " are"
 }
 
-// toPush returns the named runs of the data directory, or all that are closed.
+// toPush returns the named runs of the data directory, or all closed runs.
 func (c *archiveCommand) toPush(s Streams) ([]rundir.Directory, error) {
 	local := *c.store
 	local.archived = nil
@@ -238,8 +238,8 @@ func (l *archiveListCommand) list(s Streams) error {
 	return (&runsCommand{store: l.store, format: l.format}).print(s, rows, len(l.archived.entries))
 }
 
-// archivedRuns returns the wanted runs, oldest first. The rows of those whose id
-// another one has get the name that distinguishes them.
+// archivedRuns returns the wanted runs, oldest first. If several runs have the same id, their rows get the names that
+// distinguish them.
 func archivedRuns(all []*archive.Index, f *runFilter) []*archive.Index {
 	count := map[string]int{}
 	for _, x := range all {

@@ -55,7 +55,7 @@ func (s *store) openArchive(url string) (*archive.Archive, error) {
 	return opened, archiveError(err)
 }
 
-// archiveError adds to an error of the archive what can be done about it.
+// archiveError adds a hint to an error of the archive.
 func archiveError(err error) error {
 	switch {
 	case errors.Is(err, archive.ErrNoCredentials):

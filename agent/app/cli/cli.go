@@ -30,8 +30,8 @@ type Streams struct {
 	Err io.Writer
 }
 
-// notice writes a line about the command itself to standard error. What it quotes may
-// come from anywhere, so it contains nothing that does something to the terminal.
+// notice writes a line about the command itself to standard error. Quoted text may come from anywhere, so control
+// characters are removed.
 func (s Streams) notice(format string, args ...any) {
 	s.line("benchwatch: " + secret.Sprintf(format, args...))
 }
@@ -46,8 +46,7 @@ func (s Streams) line(text string) {
 	fmt.Fprintln(s.Err, text)
 }
 
-// Exit statuses. Those of `run` for its own failures are the ones of env and
-// timeout.
+// Exit statuses. For failures of its own, `run` uses the same statuses as env and timeout.
 const (
 	exitFailure     = 1
 	exitUsage       = 2
@@ -75,8 +74,7 @@ var exitStatuses = []struct{ status, meaning string }{
 	{"other", "`run`: the exit status of the tool; 128 + N if signal N ended it"},
 }
 
-// exitError is an error that asks for an exit status, with a hint if there is
-// something to do. Without Err only the status counts.
+// exitError is an error with an exit status, and with a hint if there is a remedy. Without Err, nothing is printed.
 type exitError struct {
 	Status int
 	Err    error

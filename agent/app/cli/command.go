@@ -85,7 +85,7 @@ func (c command) takes(form, help string, set func([]string)) {
 	}
 }
 
-// argumentName is the name of the argument without how often it may be given.
+// argumentName is the name of the argument without its brackets and dots.
 func argumentName(c *cobra.Command) string { return strings.Trim(c.Annotations[argumentForm], "[.]") }
 
 // value implements pflag.Value. The help shows its type as the placeholder.
@@ -138,7 +138,7 @@ func (c command) labels(to *map[string]string, name, help string) {
 	}})
 }
 
-// choice declares a flag that has one of the values.
+// choice declares a flag that accepts one of the values.
 func (c command) choice(to *string, name, placeholder, help string, values ...string) {
 	c.flag(name, help, value{placeholder, func() string { return *to }, func(s string) error {
 		if !slices.Contains(values, s) {

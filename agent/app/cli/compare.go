@@ -154,8 +154,7 @@ func list(text string) []string {
 	return strings.FieldsFunc(text, func(c rune) bool { return c == ',' || c == ' ' })
 }
 
-// write writes the comparison in the format asked for or, over a parameter, the table of the
-// figures.
+// write writes the comparison in the requested format or, over a parameter, the table of the figures.
 func (r *compareCommand) write(c *compare.Comparison, groups []compare.Group, histories [][]*record.History) error {
 	return r.document(r.streams, func(w io.Writer) error {
 		if r.x != "" && !slices.Contains([]string{"svg", "junit"}, r.format) {
@@ -197,7 +196,7 @@ func (r *compareCommand) write(c *compare.Comparison, groups []compare.Group, hi
 	})
 }
 
-// choice is a group as an argument chooses it.
+// choice is a group that an argument selects.
 type choice struct {
 	spec   string
 	labels map[string]string // nil: it names runs by id
@@ -234,12 +233,12 @@ func newChoice(spec string) (choice, error) {
 	return c, nil
 }
 
-// has reports whether a run has the labels, and is of a kind that groups consist of.
+// has reports whether a run has the labels and can be part of a group.
 func (c *choice) has(m *rundir.Meta) bool {
 	return hasLabels(m, c.labels) && (!m.IsGenerator() || c.labels["group"] != "")
 }
 
-// choose returns the runs of all groups. Those that are the newest of others are found last.
+// choose returns the runs of all groups. Groups of the newest other runs are resolved last.
 func (r *compareCommand) choose() ([]choice, error) {
 	all := make([]choice, len(r.specs))
 	for i, spec := range r.specs {
@@ -317,7 +316,7 @@ func (r *compareCommand) chooseLast(c *choice, taken, kinds map[string]bool) err
 	return err
 }
 
-// longestName is the length of a list of ids from which on the group has the name of the first run.
+// longestName is the length of a list of ids above which the group is named by its first run.
 const longestName = 48
 
 // name returns the parts of the argument that not all groups have, as the group's name and as facts; the
@@ -339,8 +338,8 @@ func (c *choice) name(all []choice) (string, []rundir.Fact) {
 	return strings.Join(parts, ","), own
 }
 
-// add reads a run into its group. Runs that were not named by id take part only if
-// they succeeded and are no preparation.
+// add reads a run into its group. Runs that were not named by id take part only if they succeeded and are not a
+// preparation.
 func (r *compareCommand) add(g *compare.Group, histories *[]*record.History, dir rundir.Directory, named bool) error {
 	h, err := r.history(context.Background(), dir)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// complete makes a flag complete these words, in this order.
+// complete sets the words to which a flag is completed, in this order.
 func complete(cmd *cobra.Command, flag string, words func() []string) {
 	err := cmd.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		return words(), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
@@ -19,7 +19,7 @@ func complete(cmd *cobra.Command, flag string, words func() []string) {
 	}
 }
 
-// completeRuns makes a command complete ids and labels of the recorded runs.
+// completeRuns makes the arguments of a command complete to ids and labels of the recorded runs.
 func completeRuns(cmd *cobra.Command) {
 	if cmd.Flag("data-dir") == nil {
 		return

@@ -171,7 +171,7 @@ func backfill(histories []*record.History) (*metrics.Backfill, error) {
 	return b, nil
 }
 
-// isLog reports whether a name is a log's and not a run's.
+// isLog reports whether a name is the name of a log, not of a run.
 func isLog(name string) bool {
 	info, err := os.Stat(name)
 	return err == nil && info.Mode().IsRegular()
@@ -245,8 +245,8 @@ func (r *exportCommand) writer() (*remote.API, error) {
 		remote.WithAPIBackoff(remote.BackoffConfig{Min: 500 * time.Millisecond, Max: 5 * time.Second, MaxRetries: 5}))
 }
 
-// briefAnswers limits what a receiver of remote write can do: the library reads an answer to its end,
-// repeats it in an error, and waits as long as it is told to.
+// briefAnswers limits the effect of a receiver's answers: the library reads an answer to its end, repeats it in an
+// error, and waits as long as the answer requests.
 type briefAnswers struct{ http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.

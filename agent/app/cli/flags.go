@@ -115,7 +115,7 @@ func addFormat(cmd command, format *string, formats ...string) {
 	cmd.boolean("json", "The same as --format=json", func() string { return "false" }, func(bool) { *format = jsonFormat }).Hidden = true
 }
 
-// addInject adds --no-inject, and --inject for what is the default.
+// addInject adds --no-inject, and --inject for the default.
 func addInject(cmd command, inject *bool) {
 	*inject = true
 	cmd.toggle(inject, "inject", "Add the tool's option for a report every second").Hidden = true

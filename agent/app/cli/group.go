@@ -70,7 +70,7 @@ func (r *runCommand) attach(s Streams, name string) (err error) {
 	return r.followGroup(ctx, remote, own, signals)
 }
 
-// newGroupServe returns the other side of `run --on`, which that starts.
+// newGroupServe returns the command that `run --on` starts on the other machines.
 func newGroupServe() *cobra.Command {
 	cmd := newCommand("serve", "Answer the machine that starts a group, on standard input and output.", "benchwatch group serve --data-dir=/var/lib/benchwatch")
 	cmd.Hidden = true

@@ -22,7 +22,7 @@ type healthCommand struct {
 	format  string
 }
 
-// health is what `health --format=json` prints of a healthy agent.
+// health is what `health --format=json` prints about a healthy agent.
 type health struct {
 	Healthy bool `json:"healthy"`
 	// Address of the agent.
@@ -69,7 +69,7 @@ func (h *healthCommand) run(s Streams) error {
 	return nil
 }
 
-// healthURL returns the URL to ask. Like --web.listen-address it accepts ":9838".
+// healthURL returns the URL of the agent's health. Like --web.listen-address, it accepts ":9838".
 func healthURL(given string) (string, error) {
 	address := given
 	if !strings.Contains(address, "://") {

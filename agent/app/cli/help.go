@@ -13,7 +13,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/base/terminal"
 )
 
-// leaves returns the visible commands that have none below them, except cobra's own.
+// leaves returns the visible commands without subcommands, except cobra's own.
 func leaves(c *cobra.Command) []*cobra.Command {
 	var all []*cobra.Command
 	for _, below := range c.Commands() {
@@ -28,7 +28,7 @@ func leaves(c *cobra.Command) []*cobra.Command {
 	return all
 }
 
-// below returns the name of a command without the program's.
+// below returns the name of a command without the name of the program.
 func below(c *cobra.Command) string {
 	_, name, _ := strings.Cut(c.CommandPath(), " ")
 	return name
@@ -83,9 +83,8 @@ func entries(out io.Writer, page terminal.Terminal, title string, rows [][2]stri
 	}
 }
 
-// nearest returns the name that a misspelled name probably means: it needs the fewest
-// changes, at most two and not more than a third of its characters; ""
-// if there is none or several are as near.
+// nearest returns the name that a misspelled name probably means: it needs the fewest changes, at most two and not more
+// than a third of its characters; "" without such a name, or if several are equally near.
 func nearest(name string, known []string) string {
 	best, distance := "", min(2, len(name)/3)+1
 	for _, k := range known {
@@ -125,8 +124,7 @@ func changes(a, b string) int {
 	return row[len(b)]
 }
 
-// The Makefile sets version and revision; a plain `go build` or `go install` has
-// those that Go recorded.
+// The Makefile sets version and revision; after a plain `go build` or `go install`, Go's record of them is used.
 func init() {
 	if info, ok := debug.ReadBuildInfo(); ok && version.Version == "" {
 		version.Version, version.BuildDate = recorded(info)

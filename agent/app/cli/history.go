@@ -93,7 +93,7 @@ func (r *historyCommand) run(s Streams) error {
 	})
 }
 
-// trend returns the trend of a measure of runs, and marks its changes if that is asked for.
+// trend returns the trend of a measure of runs, and marks its changes if requested.
 func (r *historyCommand) trend(s Streams) (*history.Trend, error) {
 	c, err := review.ParseName(r.measure)
 	if err != nil {
@@ -155,7 +155,7 @@ func (r *historyCommand) rows(s Streams, dirs []rundir.Directory, observed bool)
 	return rows, places
 }
 
-// row reads a run, what was observed of servers and machines only if it is needed.
+// row reads a run. It reads what was observed of servers and machines only if needed.
 func (r *historyCommand) row(dir rundir.Directory, observed bool) (review.Row, error) {
 	if !observed {
 		snap, err := r.read(context.Background(), dir)
@@ -168,8 +168,8 @@ func (r *historyCommand) row(dir rundir.Directory, observed bool) (review.Row, e
 	return review.NewObservedRow(h), nil
 }
 
-// markChanges puts a marker at each change. One that is there already is replaced if it
-// has changed, so that marking again adds nothing.
+// markChanges puts a marker at each change. An existing marker is replaced if it has changed, so marking again adds
+// nothing.
 func markChanges(s Streams, t *history.Trend, places map[string]rundir.Directory) error {
 	for i := range t.Series {
 		one := &t.Series[i]

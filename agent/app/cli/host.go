@@ -24,9 +24,8 @@ func withListener(ctx context.Context, l net.Listener) context.Context {
 	return context.WithValue(ctx, listenerKey{}, l)
 }
 
-// checkHost refuses requests to a loopback listener that are for another host.
-// Otherwise a web page anywhere could read what the agent serves in a browser on
-// this machine, by giving its own name the address 127.0.0.1 (DNS rebinding).
+// checkHost refuses requests to a loopback listener that are for another host. Otherwise any web page in a browser on
+// this machine could read what the agent serves, by resolving its own name to 127.0.0.1 (DNS rebinding).
 func (o *observing) checkHost(next http.Handler) http.Handler {
 	allowed := o.hosts()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -61,8 +60,8 @@ func hostName(host string) string {
 	return strings.TrimSuffix(strings.ToLower(strings.Trim(host, "[]")), ".")
 }
 
-// isLocal reports whether a host is always this machine. Browsers send a host;
-// what sends none, as HTTP/1.0 permits, is no web page.
+// isLocal reports whether a host is always this machine. Browsers always send a host, so a request without one, as
+// HTTP/1.0 permits, is not from a web page.
 func isLocal(name string) bool {
 	ip := net.ParseIP(name)
 	return name == "" || name == "localhost" || ip != nil && ip.IsLoopback()
@@ -98,7 +97,7 @@ func (o *observing) pageURL(l net.Listener) string {
 	return scheme + "://" + net.JoinHostPort(host, port) + "/"
 }
 
-// warnIfOpen logs which addresses everyone in the network can read.
+// warnIfOpen logs the addresses that everyone in the network can read.
 func (o *observing) warnIfOpen(ls []net.Listener, log *slog.Logger) {
 	if authenticates(o.webConfig) {
 		return
@@ -110,7 +109,7 @@ func (o *observing) warnIfOpen(ls []net.Listener, log *slog.Logger) {
 	}
 }
 
-// webConfig is what is read of a file for --web.config.file.
+// webConfig is the part of a file for --web.config.file that is read.
 type webConfig struct {
 	Users map[string]string `yaml:"basic_auth_users"`
 	TLS   struct {
@@ -131,8 +130,8 @@ func readWebConfig(file string) (c webConfig) {
 	return c
 }
 
-// checkWebConfig checks a file for --web.config.file and those that it names. They are read
-// at each request, by a package that would wait for a FIFO for ever.
+// checkWebConfig checks a file for --web.config.file and the files that it names. They are read at each request, by a
+// package that would wait for a FIFO forever.
 func checkWebConfig(file string) error {
 	if file == "" {
 		return nil
@@ -155,8 +154,7 @@ func checkWebConfig(file string) error {
 	return web.Validate(file)
 }
 
-// authenticates reports whether a file for --web.config.file asks clients for a password
-// or a certificate.
+// authenticates reports whether a file for --web.config.file requires a password or a certificate from clients.
 func authenticates(file string) bool {
 	c := readWebConfig(file)
 	return len(c.Users) > 0 || c.TLS.ClientAuth == "RequireAndVerifyClientCert"

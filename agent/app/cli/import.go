@@ -106,7 +106,7 @@ type importCommand struct {
 	pattern *ingest.PathLabels // --label-from; nil: not given
 }
 
-// imported is one run of what `runs import --format=json` prints.
+// imported is a run in the output of `runs import --format=json`.
 type imported struct {
 	ID string `json:"id"`
 	// Log is the file, Offset and End the run's bytes in it.
@@ -206,7 +206,7 @@ func (r *importCommand) run(s Streams) error {
 	return s.failures(failed)
 }
 
-// failures returns an only error. It prints several.
+// failures returns a single error. It prints several errors.
 func (s Streams) failures(all []error) error {
 	switch len(all) {
 	case 0:
@@ -237,7 +237,7 @@ func (r *importCommand) prepare() (err error) {
 	return nil
 }
 
-// importRuns makes the runs of one log and prints them. With an error it returns those that were made.
+// importRuns makes the runs of one log and prints them. With an error, it returns the runs made so far.
 func (r *importCommand) importRuns(s Streams, earlier *ingest.Earlier, log ingest.Log, start time.Time, beside *besideLogs) ([]imported, error) {
 	var path map[string]string
 	if r.pattern != nil {
@@ -295,8 +295,8 @@ func newBeside(logs []ingest.Log, tools tool.Set) *besideLogs {
 	return b
 }
 
-// of returns what vmstat, iostat, mpstat and dstat printed beside a log, and what dumps beside
-// it show of the server, nil if there are none.
+// of returns the output of vmstat, iostat, mpstat and dstat beside a log, and the server according to dumps beside it,
+// nil if there are none.
 func (b *besideLogs) of(s Streams, path string) ([]imports.MachineLog, *imports.Server) {
 	folder, name := filepath.Split(path)
 	folder = filepath.Clean(folder)
@@ -327,7 +327,7 @@ func (b *besideLogs) use(paths ...[]string) {
 	}
 }
 
-// unused counts the files that were recorded with no run.
+// unused counts the files that were not recorded with a run.
 func (b *besideLogs) unused(files []string) int {
 	n := 0
 	for _, path := range files {
@@ -368,9 +368,9 @@ func folderOf(folders []foundFolder, path string) *foundFolder {
 	return nil
 }
 
-// completion records what the machine and the server did. Logs and dumps that can't be read
-// are left out with a notice: they must not keep a run from being imported. used gets those
-// with values; server becomes nil if it was not recorded.
+// completion records what the machine and the server did. Logs and dumps that can't be read are left out with a notice:
+// they must not prevent the import of a run. used gets the files with values; server becomes nil if it was not
+// recorded.
 func (r *importCommand) completion(s Streams, logs []imports.MachineLog, used *[]imports.MachineLog, server **imports.Server) func(context.Context, rundir.Directory, time.Time, float64) error {
 	if len(logs) == 0 && *server == nil {
 		return nil
@@ -434,9 +434,9 @@ func (r *importCommand) search() (logs []ingest.Log, folders []foundFolder, fail
 	return logs, folders, failed
 }
 
-// importLog makes runs of one log. earlier are the imported runs, nil: they are read. path is
-// what its path shows, dumped the servers of its dumps, which options replace. With an error it
-// returns those that were made. complete adds to the only run of the log; nil: nothing.
+// importLog makes runs from one log. earlier are the imported runs, nil: they are read. path has the facts in its path,
+// dumped the servers of its dumps, which options replace. With an error, it returns the runs made so far. complete adds
+// files to the only run of the log; nil: nothing.
 func (o *logOptions) importLog(dataDir string, earlier *ingest.Earlier, log ingest.Log, start time.Time, path map[string]string, dumped *rundir.Servers,
 	complete func(context.Context, rundir.Directory, time.Time, float64) error,
 ) ([]ingest.Imported, error) {
@@ -464,7 +464,7 @@ func (o *logOptions) importLog(dataDir string, earlier *ingest.Earlier, log inge
 	return made, err
 }
 
-// importLine is what a user reads about a run that is imported.
+// importLine returns the line that is printed about an imported run.
 func importLine(m *ingest.Imported, one *imported, used []imports.MachineLog) string {
 	line := ""
 	if m.Existing {
@@ -485,7 +485,7 @@ func importLine(m *ingest.Imported, one *imported, used []imports.MachineLog) st
 	return line
 }
 
-// startWords is where a start comes from.
+// startWords describes the source of a start.
 var startWords = map[rundir.StartSource]string{
 	rundir.StartFromLog:    "from the log",
 	rundir.StartFromOption: "from --start",
@@ -493,7 +493,7 @@ var startWords = map[rundir.StartSource]string{
 	rundir.StartFromFile:   "estimated from the file's last change",
 }
 
-// recognise returns the named tool, or the one that a log looks like.
+// recognise returns the named tool, or the tool that a log's content indicates.
 func recognise(tools tool.Set, path, name string) (*tool.Tool, error) {
 	if name != "" {
 		if t := tools.ByName(name); t != nil {

@@ -136,7 +136,7 @@ func (r *initCommand) chooseFile() error {
 	return nil
 }
 
-// flags completes the plan by what the flags have.
+// flags completes the plan with the values of the flags.
 func (r *initCommand) flags() error {
 	for _, text := range r.targets {
 		t, err := setup.ParseTarget(text)
@@ -164,7 +164,7 @@ func (r *initCommand) flags() error {
 	return err
 }
 
-// questions asks for what the flags do not have.
+// questions prompts for what the flags do not have.
 func (r *initCommand) questions() error {
 	if r.plan.DataDir == "" {
 		r.plan.DataDir = r.question("Folder of the runs", config.Default().DataDir)
@@ -327,7 +327,7 @@ type dashboardsCommand struct {
 	url, tokenFile, folder, format string
 }
 
-// checkURL returns an error if the address in a flag is none.
+// checkURL returns an error if the value of a flag is not an address.
 func checkURL(flag, address string) error {
 	if err := config.CheckURL(address); err != nil {
 		return &exitError{Status: exitUsage, Err: fmt.Errorf("%s %s: %w", flag, secret.Text(address), err), Hint: "for example " + flag + "=http://127.0.0.1:3000"}

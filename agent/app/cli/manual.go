@@ -87,7 +87,7 @@ https://github.com/benchwatch/benchwatch
 `
 )
 
-// printManual writes the manual page. It is the same for the same program: it has no date.
+// printManual writes the manual page. It has no date, so builds are reproducible.
 func printManual(w io.Writer, root *cobra.Command) {
 	fmt.Fprintf(w, ".TH BENCHWATCH 1 \"\" \"benchwatch %s\" \"User Commands\"\n%s%s\n.SH COMMANDS\n", roff(version.Version), manualHead, roff(root.Short))
 	for _, c := range leaves(root) {
@@ -132,7 +132,7 @@ func manualFlags(w io.Writer, c *cobra.Command) {
 	})
 }
 
-// defaultOf is the default that a flag has without its help saying so.
+// defaultOf returns the default of a flag whose help does not mention it.
 func defaultOf(f *pflag.Flag) string {
 	if f.NoOptDefVal != "" || f.DefValue == "0" {
 		return ""

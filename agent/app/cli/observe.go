@@ -17,8 +17,7 @@ import (
 )
 
 const (
-	// defaultPort is the agent's; a run that serves itself takes it or one of
-	// the next ones.
+	// defaultPort is the agent's port; a run that serves its own page takes it or one of the next ones.
 	defaultPort  = 9838
 	portsToTry   = 20
 	shutdownTime = 5 * time.Second
@@ -87,8 +86,7 @@ func (o *observing) listen(others bool) ([]net.Listener, error) {
 // waitTime is after how long a wait is logged.
 const waitTime = 2 * time.Second
 
-// waiting logs what is waited for, every two seconds until the function that it returns is
-// called.
+// waiting logs every two seconds what the process waits for, until the returned function is called.
 func waiting(log *slog.Logger, what string) (done func()) {
 	began, stop := time.Now(), make(chan struct{})
 	go func() {
@@ -151,8 +149,7 @@ func (o *observing) serve(ctx context.Context, b *observer.Observer, ls []net.Li
 	return fmt.Errorf("serve: %w", err)
 }
 
-// observation is the observer in this process, or none where an agent has the
-// data directory.
+// observation is the observer in this process; it has none if an agent has the data directory.
 type observation struct {
 	observer *observer.Observer
 	page     string // address of its page

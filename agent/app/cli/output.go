@@ -48,7 +48,7 @@ func (o *output) check() error {
 	return nil
 }
 
-// screen is the terminal that is written to, none for a file.
+// screen is the terminal that the output goes to; zero for a file.
 func (o *output) screen(s Streams) terminal.Terminal {
 	var t terminal.Terminal
 	if o.file == "" || o.file == "-" {
@@ -58,7 +58,7 @@ func (o *output) screen(s Streams) terminal.Terminal {
 	return t
 }
 
-// document writes what write writes, nothing if it fails.
+// document writes the output of write, or nothing if write fails.
 func (o *output) document(s Streams, write func(io.Writer) error) error {
 	var b bytes.Buffer
 	if err := write(&b); err != nil {
@@ -135,7 +135,7 @@ func (a averaging) average() compare.Average {
 	return compare.ByMedian
 }
 
-// writeFigure writes the first figure as a file of its own.
+// writeFigure writes the first figure as a standalone file.
 func writeFigure(w io.Writer, plots []*report.Plot) error {
 	if len(plots) == 0 {
 		return withHint(errors.New("nothing varies: there is no figure"), "name what is along the axis with --x")

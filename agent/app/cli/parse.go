@@ -38,8 +38,8 @@ func newParse() *cobra.Command {
 	})
 }
 
-// sniff reads from in until the tool is recognised, or in or what is looked at ends. It
-// returns the tool, nil if there is none, and what reads in from its beginning.
+// sniff reads from in until the tool is recognised, in ends or sniffed bytes are read. It returns the tool, nil if
+// there is none, and a reader of in from its beginning.
 func sniff(in io.Reader, tools tool.Set) (*tool.Tool, io.Reader) {
 	head, buf := []byte{}, make([]byte, 4<<10)
 	for len(head) < sniffed {
@@ -91,8 +91,7 @@ func parse(s Streams, tools tool.Set, name, file string) error {
 	return nil
 }
 
-// parseLines prints what p makes of the lines of r and returns how many objects
-// that are.
+// parseLines prints the reports that p finds in the lines of r, and returns their number.
 func parseLines(r *bufio.Reader, p tool.Parser, out io.Writer) (n int, err error) {
 	w := bufio.NewWriter(out)
 	var object []byte

@@ -22,7 +22,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// connecting are the flags of how generators on other machines are reached.
+// connecting are the flags for reaching generators on other machines.
 type connecting struct {
 	on         []string
 	onFailure  string

@@ -80,7 +80,7 @@ func (r *replayCommand) run() (err error) {
 	return r.follow(ctx, player, own)
 }
 
-// player returns what plays the run, or the example, into a temporary folder.
+// player returns a player of the run, or of the example, into a temporary folder.
 func (r *replayCommand) player(ctx context.Context, temporary string) (*replay.Player, error) {
 	var dir rundir.Directory
 	var err error
@@ -108,7 +108,7 @@ func (r *replayCommand) player(ctx context.Context, temporary string) (*replay.P
 	return player, nil
 }
 
-// follow waits for the end of the replay, prints what the run came to and serves it on.
+// follow waits for the end of the replay, prints the result of the run and continues to serve it.
 func (r *replayCommand) follow(ctx context.Context, player *replay.Player, own *observation) error {
 	progress := terminal.NewProgress(r.streams.Err)
 	tick := time.NewTicker(100 * time.Millisecond)
@@ -152,7 +152,7 @@ func (r *replayCommand) follow(ctx context.Context, player *replay.Player, own *
 	return nil
 }
 
-// lingering serves what was played for as long as it is wanted.
+// lingering serves the played run for the time of --linger.
 func (r *replayCommand) lingering(ctx context.Context) {
 	var end <-chan time.Time
 	switch {

@@ -219,7 +219,7 @@ func (r *runCommand) check() error {
 	return nil
 }
 
-// note prints what is no warning.
+// note prints a notice that is not a warning.
 func (r *runCommand) note(format string, args ...any) {
 	if !r.quiet {
 		r.streams.notice(format, args...)
@@ -326,8 +326,8 @@ func (r *runCommand) describe() (commandline.Command, rundir.Meta, error) {
 	return command, meta, nil
 }
 
-// chooseServers adds the servers of --sample and checks the names of servers, if this
-// process samples them. An agent has a configuration of its own, and borrows the login.
+// chooseServers adds the servers of --sample and checks the names of servers, if this process samples them. An agent
+// has its own configuration, and borrows the login.
 func (r *runCommand) chooseServers(command *commandline.Command, meta *rundir.Meta) error {
 	agent, beside := rundir.Agent(r.config.DataDir)
 	d := &command.Description
@@ -491,7 +491,7 @@ func (r *runCommand) start(ctx context.Context, command *commandline.Command, si
 	return status, nil
 }
 
-// shown is where the tool's output is shown, unless the result is for a program.
+// shown returns the writer that shows the tool's output, unless the result is for a program.
 func (r *runCommand) shown() io.Writer {
 	if r.format == jsonFormat {
 		return io.Discard
@@ -576,7 +576,7 @@ func (r *runCommand) observe(ctx context.Context) (*observation, error) {
 	return own, nil
 }
 
-// ids are those of the run and, of a group, of its generators.
+// ids are the ids of the run and, for a group, of its generators.
 func (r *runCommand) ids() []string {
 	ids := []string{r.dir.ID()}
 	if meta, err := r.dir.Load(); err == nil && meta.IsGroup() {
@@ -587,7 +587,7 @@ func (r *runCommand) ids() []string {
 	return ids
 }
 
-// skipWaits has afterwards wait neither for replicas nor for readers of metrics.
+// skipWaits makes afterwards wait neither for replicas nor for readers of metrics.
 func skipWaits(signals chan<- os.Signal) {
 	for range 2 {
 		select {
@@ -648,8 +648,8 @@ func (r *runCommand) afterwards(own *observation, signals <-chan os.Signal) {
 // defaultLinger is how long people have to look at the page after the end.
 const defaultLinger = 10 * time.Second
 
-// agentGrace is how long an agent may be away, for a restart, before the
-// wrapper stops waiting for what it would write.
+// agentGrace is how long an agent may be away, for a restart, before the wrapper stops waiting for its record of the
+// end.
 const agentGrace = 5 * time.Second
 
 func (r *runCommand) awaitClosed(own *observation, signals <-chan os.Signal) {

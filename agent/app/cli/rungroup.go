@@ -94,7 +94,7 @@ func (g *grouping) fill(command []string) []string {
 	return rundir.FillPlaceholders(command, g.number, g.generators)
 }
 
-// join makes a run one of the group's.
+// join makes a run a generator of the group.
 func (g *grouping) join(m *rundir.Meta) {
 	if g.name == "" || g.number == 0 {
 		return
@@ -113,8 +113,8 @@ const startPatience = 2 * time.Minute
 
 var errNotStarted = errors.New("the tool was not started")
 
-// awaitStart waits until the tool is to start. The error is for an interruption, or if
-// nothing set the start.
+// awaitStart waits for the start of the tool. It returns an error after an interruption, or if no process set the
+// start.
 func (g *grouping) awaitStart(dir rundir.Directory, s Streams, signals <-chan os.Signal) error {
 	at := g.at
 	if g.await {

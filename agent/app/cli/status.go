@@ -28,8 +28,8 @@ import (
 // linesPerHeader is after how many ticks the column names are printed again.
 const linesPerHeader = 20
 
-// statusCommand is one `benchwatch status`: what people use
-// `mysqladmin extended-status | awk` for, on all servers at the same instant.
+// statusCommand is one `benchwatch status`. It replaces `mysqladmin extended-status | awk`, for all servers at the same
+// instant.
 type statusCommand struct {
 	configFlags
 	logFlags
@@ -106,8 +106,8 @@ func (c *statusCommand) run(s Streams) error {
 	return c.print(frames, hostFrames, s.Out)
 }
 
-// print writes a line for each target and frame, rates against the previous frame, and
-// for each machine if hosts is not nil.
+// print writes a line for each target and frame, with rates since the previous frame, and for each machine if hosts is
+// not nil.
 func (c *statusCommand) print(frames, hosts <-chan engine.Frame, out io.Writer) error {
 	var before, hostsBefore engine.Frame
 	printed := 0
@@ -161,7 +161,7 @@ func (c *statusCommand) print(frames, hosts <-chan engine.Frame, out io.Writer) 
 	}
 }
 
-// lines returns a line for each target, rates against the previous frame.
+// lines returns a line for each target, with rates since the previous frame.
 func (c *statusCommand) lines(before, frame engine.Frame, header bool) ([]byte, error) {
 	var b strings.Builder
 	if c.format == text && header {
@@ -182,7 +182,7 @@ func (c *statusCommand) lines(before, frame engine.Frame, header bool) ([]byte, 
 	return []byte(b.String()), nil
 }
 
-// printHosts writes a line for each machine, and reports whether somebody reads it.
+// printHosts writes a line for each machine, and reports whether the output still has a reader.
 func (c *statusCommand) printHosts(before, frame *engine.Frame, out io.Writer) bool {
 	var b strings.Builder
 	for i := range frame.Samples {
@@ -292,7 +292,7 @@ func (l *statusLine) write(b *strings.Builder, width int) {
 	b.WriteByte('\n')
 }
 
-// writeHost writes what a machine does, each value with its name.
+// writeHost writes the values of a machine, each with its name.
 func (l *statusLine) writeHost(b *strings.Builder) {
 	fmt.Fprintf(b, "%-8s  host %s:", l.Time.Local().Format("15:04:05"), l.Host)
 	if !l.Up {

@@ -165,7 +165,7 @@ func (s *store) metas() []rundir.Meta {
 	return all
 }
 
-// selectRuns returns the runs that the filters select. What is damaged is skipped.
+// selectRuns returns the runs that the filters select. It skips damaged runs.
 func (s *store) selectRuns(streams Streams, wanted func(*rundir.Meta) bool) ([]rundir.Directory, error) {
 	if s.archived.is() {
 		return s.archived.selectRuns(wanted)

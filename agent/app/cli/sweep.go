@@ -55,10 +55,9 @@ type sweepCommand struct {
 	command []string
 	// example is the hint for a wrong command line.
 	example string
-	// arms are the commands of the arms of an A/B comparison that have one of their own.
+	// arms are the commands of the arms of an A/B comparison that have their own command.
 	arms map[string][]string
-	// planned: the sweep has a plan, from which course returns what decides its steps; print prints
-	// its result.
+	// planned: the sweep has a plan. course returns the course that decides its steps, and print prints its result.
 	planned bool
 	course  func(*sweep.Sweep) (sweep.Course, error)
 	print   func(*sweep.Sweep) error
@@ -88,7 +87,7 @@ func newSweep() *cobra.Command {
 	})
 }
 
-// addRunning adds the flags of what runs one step after the other.
+// addRunning adds the flags of commands that run one step after the other.
 func (r *sweepCommand) addRunning(cmd command) {
 	cmd.duration(&r.cooldown, "cooldown", "Wait this long between two runs, after the replicas have caught up")
 	r.abort = addAborting(cmd)
@@ -348,8 +347,8 @@ func (r *sweepCommand) checkCommands(sets []sweep.Set) error {
 	return r.checkHooks(sets)
 }
 
-// checkHooks returns an error for hooks and conditions that can't be used with these sets, and for
-// what would make every step fail.
+// checkHooks returns an error for hooks and conditions that can't be used with these sets, and for options that would
+// make every step fail.
 func (r *sweepCommand) checkHooks(sets []sweep.Set) error {
 	for _, hook := range []string{r.before, r.after} {
 		if err := sweep.CheckHook(hook, sets); err != nil {
@@ -370,7 +369,7 @@ func (r *sweepCommand) wrong(err error) error {
 	return &exitError{Status: exitUsage, Err: err, Hint: r.example}
 }
 
-// create completes a new sweep by what all kinds of them have, and writes it.
+// create completes a new sweep with what all kinds of sweeps have, and writes it.
 func (r *sweepCommand) create(s *sweep.Sweep, name string) (*sweep.Sweep, error) {
 	s.Labels = map[string]string{}
 	for label, value := range r.labels {
@@ -387,7 +386,7 @@ func (r *sweepCommand) create(s *sweep.Sweep, name string) (*sweep.Sweep, error)
 	return s, sweep.Create(r.dataDir, name, s)
 }
 
-// checkRun returns an error for what would make every step fail.
+// checkRun returns an error for options that would make every step fail.
 func (r *sweepCommand) checkRun(sets []sweep.Set) error {
 	if err := rundir.CheckLabels(r.labels); err != nil {
 		return &exitError{Status: exitUsage, Err: err}

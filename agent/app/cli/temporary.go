@@ -12,8 +12,8 @@ import (
 // temporaryName is what follows the command in the name of a temporary folder.
 var temporaryName = regexp.MustCompile(`^[0-9]+$`)
 
-// temporaryFolder makes a folder for the command of this process, and remove, which deletes
-// it. Those of earlier processes of the command and of this user that were killed are deleted.
+// temporaryFolder makes a folder for the command of this process; remove deletes it. It also deletes the folders of
+// killed processes of the same command and user.
 func temporaryFolder(command string) (path string, remove func(), err error) {
 	prefix := "benchwatch-" + command + "-"
 	removeAbandoned(os.TempDir(), prefix)
@@ -32,8 +32,7 @@ func temporaryFolder(command string) (path string, remove func(), err error) {
 	}
 }
 
-// removeAbandoned deletes folders whose process is gone, without an error: what can't be
-// deleted does no harm.
+// removeAbandoned deletes folders whose process is gone. It ignores errors, since a remaining folder does no harm.
 func removeAbandoned(dir, prefix string) {
 	found, err := filepath.Glob(filepath.Join(dir, prefix+"*"))
 	if err != nil {

@@ -5,9 +5,9 @@ import (
 	"strconv"
 )
 
-// timerSlack is by how many nanoseconds the kernel may delay this process's timers, 50,000 by default. A thread of
-// Go's runtime sleeps for 20 µs again and again while any part of the agent works. With this slack the agent
-// interrupts a benchmark on the same machine half as often.
+// timerSlack is how many nanoseconds the kernel may delay this process's timers, 50,000 by default. A thread of Go's
+// runtime sleeps for 20 µs again and again while any part of the agent works. With this slack the agent interrupts a
+// benchmark on the same machine half as often.
 const timerSlack = 500_000
 
 // relaxTimers sets the slack of all threads and of those that they start. Only root may; the service gets it from

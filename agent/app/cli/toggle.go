@@ -143,7 +143,7 @@ func (r *abCommand) checkToggle(p *ab.Plan, sets []sweep.Set) error {
 	return err
 }
 
-// runBlocks runs the blocks: each as a run of its own, or all within one.
+// runBlocks runs the blocks: each as its own run, or all within one run.
 func (r *abCommand) runBlocks(ctx context.Context, runner *sweep.Runner) error {
 	p, ok := runner.Course.(*ab.Plan)
 	if !ok || p.Toggle == nil {
@@ -164,8 +164,8 @@ func connectToServer(s ab.Server) (engine.Target, error) {
 	return c.Target(s.Name)
 }
 
-// restoreLeft restores the settings that killed comparisons left in the data directory of a command.
-// What fails is printed, and does not keep the command from its work.
+// restoreLeft restores the settings that killed comparisons left in the data directory of a command. Failures are
+// printed, and do not stop the command.
 func restoreLeft(cmd *cobra.Command, s Streams) {
 	dataDir, configFile := cmd.Flags().Lookup("data-dir"), cmd.Flags().Lookup("config.file")
 	if dataDir == nil || configFile == nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/record"
 )
 
-// frames adds what the servers and the machines answered.
+// frames adds the answers of the servers and the machines.
 func (p *Player) frames(ctx context.Context, h *record.History) error {
 	servers, machines, err := h.AllSamples(ctx)
 	if err != nil {
@@ -76,7 +76,7 @@ func median(ticks []float64) float64 {
 	return distances[len(distances)/2]
 }
 
-// target gives out what one server or machine answered.
+// target returns the recorded answers of one server or machine.
 type target struct {
 	*record.ServerRows
 	target   engine.Target
@@ -99,7 +99,7 @@ type reading struct {
 	settings engine.Settings
 }
 
-// added are the metrics that the sampler adds to what a server answers.
+// added are the metrics that the sampler adds to the answer of a server.
 var added = []*measure.Metric{
 	engine.Up, engine.RestartsTotal, engine.ReplicationLagSeconds, engine.ReplicationLagTransactions, engine.ReplicationPosition,
 }

@@ -1,6 +1,6 @@
-// Package replay plays a recorded run again: its output is written into a new run
-// directory and its servers' answers are given out as if they were sampled now, each
-// at its time, so that everything that follows a live run follows this one.
+// Package replay plays a recorded run again: it writes the output into a new run directory and provides the servers'
+// answers as if they were sampled now, each at its time. Everything that follows a live run can therefore follow a
+// replay.
 package replay
 
 import (
@@ -24,15 +24,14 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// Label is the label of a replayed run that has the id of the recorded one. It is on
-// the page, among the labels of benchwatch_run_info, and a tag of the run's markers.
+// Label is the label of a replayed run with the id of the recorded run. It is on the page, among the labels of
+// benchwatch_run_info, and a tag of the run's markers.
 const Label = "replay_of"
 
 // MaxSpeed bounds the speed: a tick still takes some milliseconds.
 const MaxSpeed = 100
 
-// Player plays one run. Its sources take the place of samplers: what they give out are the
-// recorded samples.
+// Player plays one run. Its sources replace samplers and provide the recorded samples.
 type Player struct {
 	// Directory is where the run is played into, Length how long that takes.
 	Directory rundir.Directory
@@ -53,8 +52,8 @@ type event struct {
 	do func(p *Player, at time.Time) error
 }
 
-// New returns a player of a recorded run, which h holds and t wrote, that plays it into
-// dataDir at a speed. Until Run nothing moves.
+// New returns a player for the recorded run h, whose tool is t, that plays it into dataDir at a speed. Nothing is
+// played before Run.
 func New(ctx context.Context, dir rundir.Directory, h *record.History, t *tool.Tool, dataDir string, speed float64) (*Player, error) {
 	p := &Player{recorded: h.Snapshot.Meta, played: make(chan struct{})}
 	p.servers = &Source{run: p.Run}
@@ -75,7 +74,7 @@ func New(ctx context.Context, dir rundir.Directory, h *record.History, t *tool.T
 	slices.SortStableFunc(p.events, func(a, b event) int { return cmp.Compare(a.at, b.at) })
 	whole := p.events[len(p.events)-1].at
 	p.Length = time.Duration(float64(whole) / speed)
-	// It ends now, at the latest: nothing of it lies in the future.
+	// It ends now at the latest, so no time is in the future.
 	p.clock = newScaled(clock.System, speed, p.Length-whole)
 	for _, s := range []*Source{p.servers, p.machines} {
 		s.clock, s.size = p.clock, len(p.events)
@@ -115,8 +114,7 @@ func (p *Player) create(dataDir string, speed float64) (err error) {
 	return err
 }
 
-// Config returns a configuration for an observer of the run: that of the user, with
-// the recorded servers as targets.
+// Config returns a configuration for an observer of the run: the user's, with the recorded servers as targets.
 func (p *Player) Config(own config.Config, dataDir string) *config.Config {
 	own.DataDir, own.Targets, own.Proxies, own.Logs, own.Hosts = dataDir, p.targets(), nil, nil, nil
 	for _, m := range p.machinesOfRun() {
@@ -155,8 +153,7 @@ func (p *Player) machinesOfRun() []rundir.Machine {
 	return p.recorded.Servers.Machines
 }
 
-// Clock is the one of the replay: it is stopped until Run, then it runs at the
-// replay's speed.
+// Clock is the clock of the replay: it is stopped until Run, then it runs at the replay's speed.
 func (p *Player) Clock() *clock.Clock { return p.clock.Clock() }
 
 // Played is closed when everything has been played.
@@ -177,7 +174,7 @@ func (p *Player) Run(ctx context.Context) error {
 		if !sleep(ctx, p.clock.until(e.at)) {
 			return nil
 		}
-		// When it had to happen, also if this process is late.
+		// The time at which it was due, even if this process is late.
 		if err := e.do(p, p.clock.wall.Add(e.at)); err != nil {
 			return fmt.Errorf("replay: %w", err)
 		}
@@ -260,8 +257,8 @@ func readOutput(path string) ([]byte, error) {
 	return output, err
 }
 
-// outputs adds the tool's output: an interval when it ended, what is before the first
-// one at the start, what follows the last one at the end.
+// outputs adds the tool's output: each interval at its end, the lines before the first interval at the start, and the
+// lines after the last interval at the end.
 func (p *Player) outputs(dir rundir.Directory, h *record.History, t *tool.Tool) error {
 	zero, end := h.Zero.Sub(p.recorded.StartedAt), p.recorded.EndedAt.Sub(p.recorded.StartedAt)
 	for name, stream := range map[string]tool.Stream{rundir.StdoutFile: tool.Stdout, rundir.StderrFile: tool.Stderr} {
@@ -280,8 +277,8 @@ func (p *Player) outputs(dir rundir.Directory, h *record.History, t *tool.Tool) 
 	return nil
 }
 
-// example is a run of sysbench on a Galera cluster of three MariaDB servers, of which
-// one becomes slow, and later another one that may lag.
+// example is a run of sysbench on a Galera cluster of three MariaDB servers. One of them becomes slow, and later
+// another one, which may lag.
 //
 //go:embed example
 var example embed.FS

@@ -14,7 +14,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// Source gives out recorded frames as an [engine.Sampler] does.
+// Source provides recorded frames like an [engine.Sampler].
 type Source struct {
 	run   func(context.Context) error
 	clock *scaled
@@ -71,8 +71,7 @@ func (s *Source) Subscribe(buffer int) (<-chan engine.Frame, func()) {
 	}
 }
 
-// Latest returns the newest frame, none when it is older than two ticks: what was
-// recorded has come to its end.
+// Latest returns the newest frame, none when it is older than two ticks, because the record has ended.
 func (s *Source) Latest() engine.Frame {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +81,7 @@ func (s *Source) Latest() engine.Frame {
 	return s.last
 }
 
-// MissedTicks is 0: ticks that were missed while the run was recorded are gaps of it.
+// MissedTicks is 0: ticks that were missed while the run was recorded are gaps in the record.
 func (s *Source) MissedTicks() uint64 { return 0 }
 
 // Late is 0: how late the samples were is in the record.
@@ -143,8 +142,7 @@ func chunks(output []byte, stream tool.Stream, t *tool.Tool, m *rundir.Meta) []c
 	return all
 }
 
-// scaled is a clock that is stopped until start and then runs at a multiple of the
-// speed of another one.
+// scaled is a clock that is stopped until start and then runs at a multiple of another clock's speed.
 type scaled struct {
 	of      *clock.Clock
 	speed   float64
@@ -168,7 +166,7 @@ func (s *scaled) start() {
 	s.started = s.of.Boot()
 }
 
-// spent is how long the clock has run, by the other one.
+// spent is how long the clock has run, by the other clock.
 func (s *scaled) spent() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,15 +176,15 @@ func (s *scaled) spent() time.Duration {
 	return s.of.Boot() - s.started
 }
 
-// passed is how long the clock has run, by itself.
+// passed is how long the clock has run, by its own time.
 func (s *scaled) passed() time.Duration { return time.Duration(float64(s.spent()) * s.speed) }
 
-// until is how long it takes, by the other clock, until this one has run for d.
+// until is how long it takes, by the other clock, until this clock has run for d.
 func (s *scaled) until(d time.Duration) time.Duration {
 	return time.Duration(float64(d)/s.speed) - s.spent()
 }
 
-// Clock is the clock as others read it.
+// Clock returns s as a clock.
 func (s *scaled) Clock() *clock.Clock {
 	return &clock.Clock{
 		Wall: func() time.Time { return s.wall.Add(s.passed()) },

@@ -1,5 +1,5 @@
-// Package analysis finds in a run's values what distinguishes a change from noise.
-// It reads nothing and knows no runs.
+// Package analysis distinguishes changes in a run's values from noise, and finds what limited a run. It does no I/O and
+// has no type for a run.
 package analysis
 
 import (
@@ -9,11 +9,9 @@ import (
 )
 
 const (
-	// minPart is the number of values below which a part is not one of its own: a
-	// stall of a few intervals is no change of the level.
+	// minPart is the least number of values in a part: a stall of a few intervals is not a change of the level.
 	minPart = 5
-	// maxPoints bounds what the search compares; of a longer run, groups of values
-	// are compared by their means.
+	// maxPoints bounds the points that the search compares. For a longer run, these are the means of groups of values.
 	maxPoints = 240
 	// fewValues is the number below which only parts that do not overlap are distinguished.
 	fewValues = 20
@@ -22,25 +20,22 @@ const (
 	permutations = 499
 )
 
-// Part is values[Begin:End], a stretch of one level. Mean is theirs.
+// Part is values[Begin:End], a stretch of one level, with its Mean.
 type Part struct {
 	Begin, End int
 	Mean       float64
 }
 
-// Parts divides values, in the order of time and all known, where their mean
-// changes: more than chance explains, and by more than the share least of the level
-// before. Without a change there is one part. The same values always give the same
-// parts.
+// Parts divides values, in the order of time and all known, where their mean changes by more than chance explains and
+// by more than the share least of the level before. Without a change there is one part. The same values always give the
+// same parts.
 //
-// This is circular binary segmentation: the stretch that differs most from the rest
-// is a part of its own if a permutation test says so; its pieces are divided again
-// (Olshen, Venkatraman, Lucito, Wigler: Circular binary segmentation for the analysis
-// of array-based DNA copy number data, Biostatistics 5, 2004). Values of neighbouring
-// seconds depend on each other, and shuffling them would take each wave for a change.
-// Therefore not the values are shuffled but what is left of each when its predecessor
-// has predicted it (Robbins, Gallagher, Lund, Aue: Mean shift testing in correlated
-// data, Journal of Time Series Analysis 32, 2011).
+// This is circular binary segmentation: the stretch that differs most from the rest is a part of its own if a
+// permutation test says so; its pieces are divided again (Olshen, Venkatraman, Lucito, Wigler: Circular binary
+// segmentation for the analysis of array-based DNA copy number data, Biostatistics 5, 2004). Values of neighbouring
+// seconds depend on each other, and shuffling them would take each wave for a change. Therefore the residuals are
+// shuffled: what is left of each value after prediction from its predecessor (Robbins, Gallagher, Lund, Aue: Mean shift
+// testing in correlated data, Journal of Time Series Analysis 32, 2011).
 //
 // Fewer than 20 values are two parts if all values of one are above all of the other: for each
 // place with five values on both sides, this has a probability of 1 % at most in all if the
@@ -201,12 +196,10 @@ func deviation(values []float64) float64 {
 	return sum
 }
 
-// dependence estimates by how much a value follows from its predecessor, from 0 to
-// 0.95: in an autoregressive series of order 1 with the coefficient r, the squares of
-// differences between values twice lag apart are on average 1+r^lag times those between
-// values lag apart. Differences across the edges of [from, to), which may be a change, are
-// left out. To the estimate its error is added: one that is too small takes waves for
-// changes.
+// dependence estimates by how much a value follows from its predecessor, from 0 to 0.95: in an autoregressive series of
+// order 1 with the coefficient r, the squares of differences between values twice lag apart are on average 1+r^lag
+// times those between values lag apart. Differences across the edges of [from, to), which may be a change, are left
+// out. The estimate's error is added, because an estimate that is too small takes waves for changes.
 func dependence(values []float64, lag, from, to int) float64 {
 	one, two := squares(values, lag, from, to), squares(values, 2*lag, from, to)
 	if one == 0 {
@@ -229,8 +222,8 @@ func squares(values []float64, lag, from, to int) float64 {
 	return sum / n
 }
 
-// refine returns where between two other cuts a change is most pronounced, at most
-// width away from where it was found.
+// refine returns the place between two other cuts at which a change is most pronounced, at most width away from where
+// it was found.
 func refine(values []float64, begin, at, end, width int) int {
 	best, most := at, -1.0
 	for c := max(begin+1, at-width); c <= min(end-1, at+width); c++ {

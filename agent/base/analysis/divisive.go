@@ -8,10 +8,9 @@ import (
 	"github.com/aclements/go-moremath/stats"
 )
 
-// Of Levels: windows of this many values overlap by half. A candidate is a change if
-// Student's test of the levels on both sides is below weak, and stays one if it is below
-// strong once its weaker neighbours are gone. Of series that are noise, the share noisy
-// passes for one with changes.
+// The parameters of Levels. Windows of this many values overlap by half. A candidate is a change if Student's test of
+// the levels on both sides is below weak, and remains one if it is below strong once its weaker neighbours are gone.
+// The share noisy of pure noise series is taken for series with changes.
 const (
 	window       = 50
 	weak, strong = 0.01, 0.001
@@ -108,8 +107,8 @@ func divide(values []float64) []int {
 // and those after it up to some place, and its value.
 func candidate(values []float64) (at int, most float64) {
 	n := len(values)
-	// before[t] is the sum of the distances of all pairs in values[:t]. after[t] is, for the
-	// present end, that in values[t:end].
+	// before[t] is the sum of the distances of all pairs in values[:t]. after[t] is the sum in values[t:end], for the
+	// current end.
 	before := make([]float64, n+1)
 	for t := 1; t <= n; t++ {
 		sum := 0.0
@@ -121,7 +120,7 @@ func candidate(values []float64) (at int, most float64) {
 	after := make([]float64, n+1)
 	at, most = 1, math.Inf(-1)
 	for end := 2; end <= n; end++ {
-		// The distances of the new value to those from t on.
+		// The distances of the new value to the values from t on.
 		sum := 0.0
 		for t := end - 2; t >= 0; t-- {
 			sum += math.Abs(values[t] - values[end-1])
@@ -207,9 +206,8 @@ func mergeWeak(values []float64, changes []int) []int {
 	return changes
 }
 
-// isNoise reports whether shuffled values have steps as pronounced as these have. It is a
-// permutation test of all places and many lengths at once, so that among series without any
-// change no more than the share noisy seems to have one.
+// isNoise reports whether shuffled values have steps as pronounced as these values. It is a permutation test of all
+// places and many lengths at once, so at most the share noisy of the series without changes seems to have one.
 func isNoise(values []float64) bool {
 	random := rand.New(rand.NewPCG(1, uint64(len(values))))
 	seen := steepest(values)
@@ -226,10 +224,9 @@ func isNoise(values []float64) bool {
 	return false
 }
 
-// steepest returns the largest difference between the means of neighbouring stretches of
-// equal lengths: a moving sum at several scales, in units of the differences between
-// neighbouring values. Those are smaller where values keep a level for some time than
-// where they are shuffled.
+// steepest returns the largest difference between the means of neighbouring stretches of equal lengths: a moving sum at
+// several scales, in units of the differences between neighbouring values. These differences are smaller where values
+// keep a level for some time than where they are shuffled.
 func steepest(values []float64) float64 {
 	n := len(values)
 	sums, differences := make([]float64, n+1), 0.0

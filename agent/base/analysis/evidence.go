@@ -10,23 +10,23 @@ import (
 	"github.com/benchwatch/benchwatch/agent/base/series"
 )
 
-// Evidence is what is known of a run's own servers and machines, and of its load, while
-// the tool ran. What is unknown is as in package series; what has no name is empty.
+// Evidence is what is known about a run's own servers and machines, and about its load, while the tool ran. Unknown
+// values are as in package series; texts that do not apply are empty.
 type Evidence struct {
 	// Tool is the name of the tool.
 	Tool string
 	// Seconds is how long the run took.
 	Seconds float64
-	// Threads is how many clients the tool had. Each waits for an answer before it
-	// asks again unless Rate is known: the transactions per second that the tool was to make.
-	// Queue is how many of them waited for a thread of the tool at its end.
+	// Threads is the number of the tool's clients. Each waits for an answer before it sends the next request, unless
+	// Rate is known: the configured transactions per second. Queue is how many transactions waited for a thread of the
+	// tool at its end.
 	Threads, Rate, Queue float64
 	// Throughput is in transactions per second, Statements for each transaction.
 	Throughput, Statements float64
-	// MinLatency is the tool's own, of a transaction, in seconds.
+	// MinLatency is the least latency of a transaction that the tool printed, in seconds.
 	MinLatency float64
-	// RoundTrip is the least time in seconds from the agent's machine to RoundTripTo, which
-	// the tool connects to, and back; MeanRoundTrip is the mean of all RoundTrips.
+	// RoundTrip is the least time in seconds from the agent's machine to RoundTripTo, to which the tool connects, and
+	// back; MeanRoundTrip is the mean of all RoundTrips.
 	RoundTrip, MeanRoundTrip float64
 	RoundTrips               int
 	RoundTripTo              string
@@ -45,8 +45,7 @@ type Evidence struct {
 	NotRepresented []Missing
 }
 
-// Level is a value over the run: its mean, and the share of the time in which it was so
-// high that it limits.
+// Level is a value over the run: its mean, and the share of the time in which it was high enough to be a limit.
 type Level struct{ Mean, High float64 }
 
 // LeastSamples is how many samples are needed to know what a server or a machine did.
@@ -85,8 +84,8 @@ type ProgramEvidence struct {
 	CPU  float64 // seconds
 }
 
-// foreign is the share of other programs in what programs used of the CPU. It is unknown if the
-// processes of the tool, or of the servers on the machine, are.
+// foreign is the share of other programs in the CPU time of all programs. It is unknown if the processes of the tool,
+// or of the servers on the machine, are unknown.
 func (m *MachineEvidence) foreign() float64 {
 	own := m.ToolCPU + m.ServersCPU
 	if !m.Server {
@@ -140,12 +139,12 @@ func listed(words []string) string {
 }
 
 const (
-	// namedProgram is the share of the CPU from which on a program is named; at most mostPrograms are.
+	// namedProgram is the share of the CPU above which a program is named; at most mostPrograms are.
 	namedProgram = 0.05
 	mostPrograms = 3
 )
 
-// From where on a level is high.
+// The values above which a level is high.
 const (
 	BusyCPU     = 0.9
 	BusyCore    = 0.95
@@ -158,8 +157,7 @@ const (
 	HighCheckpoint = 0.8
 )
 
-// Slowdown compares the throughput while a server was in a state with that of the rest of
-// the run.
+// Slowdown compares the throughput while a server was in a state with the throughput in the rest of the run.
 type Slowdown struct {
 	// Held is the share of the run's intervals in that state.
 	Held float64
@@ -170,7 +168,7 @@ type Slowdown struct {
 	Stopped float64
 }
 
-// lost returns the share of the clients' time that the state cost, unknown if that is.
+// lost returns the share of the clients' time that the state cost, which may be unknown.
 func (s *Slowdown) lost() float64 {
 	slower := s.Held * max(0, 1-s.During/s.Otherwise)
 	if !series.IsKnown(slower) {
@@ -179,7 +177,7 @@ func (s *Slowdown) lost() float64 {
 	return max(slower, orZero(s.Stopped))
 }
 
-// text is what the transactions show of the state.
+// text describes the transactions during the state.
 func (s *Slowdown) text() string {
 	text := fmt.Sprintf(" for %s of the time", Percent(s.Held))
 	if s.During < s.Otherwise { // neither is unknown
@@ -188,8 +186,8 @@ func (s *Slowdown) text() string {
 	return text + fmt.Sprintf(": in %s of the time no transaction ended", Percent(s.Stopped))
 }
 
-// Standstill is a time in which the tool's output shows that no transaction ended: Seconds in Times
-// stretches, the longest one of which is from second From to second To of the run.
+// Standstill is a time in which the tool's output shows that no transaction ended: Seconds in Times stretches. The
+// longest stretch is from second From to second To of the run.
 type Standstill struct {
 	Seconds, From, To float64
 	Times             int
@@ -214,34 +212,33 @@ type StateEvidence struct {
 type ServerEvidence struct {
 	Name    string
 	Samples int
-	// Sessions are the active ones on average, by class, nil if they are unknown: those that wait
-	// because writes are held back are in class flow_control, whatever they wait for; HeldBack has
-	// how many these are by their own class.
+	// Sessions is the mean number of active sessions by class, nil if unknown. Sessions that wait because writes are
+	// held back are in class flow_control, whatever they wait for; HeldBack has their number by their own class.
 	Sessions, HeldBack map[string]float64
 	// Stopped is, by class, when nearly all clients were in it and no transaction ended.
 	Stopped map[string]Standstill
 	// States are the names of what sessions of a class wait for, if they are known.
 	States []StateEvidence
-	// FlowControl is the share of time in which writes were held back, FlowControlSent how
-	// often the server asked for that, which only Galera reports.
+	// FlowControl is the share of time in which writes were held back, FlowControlSent how often the server requested
+	// that, which only Galera reports.
 	FlowControl     Level
 	FlowControlSent float64
-	// Appliers are its applier threads, UsefulAppliers is up to how many help.
+	// Appliers is the number of its applier threads, UsefulAppliers the number up to which more of them help.
 	Appliers, UsefulAppliers float64
 	LagSeconds               float64 // the highest
-	// CPU is that of the server's machine as the database reports it, unknown for most databases.
+	// CPU is the use of the server's machine as the database reports it, unknown for most databases.
 	CPU             Level
 	ConnectionLimit float64 // unknown if it was not read during the run
 	Refused         float64 // connections
 	PoolReads       float64 // pages read from disk per second
 	PoolMisses      float64 // share of the pages that were asked for
-	// Checkpoint: the checkpoint age was HighCheckpoint of its limit or more. Purge: the
-	// history list was longer than PurgeLimit, from which on writes are delayed.
+	// Checkpoint: the checkpoint age was HighCheckpoint of its limit or more. Purge: the history list was longer than
+	// PurgeLimit, above which writes are delayed.
 	Checkpoint, Purge Slowdown
 	PurgeLimit        float64
 }
 
-// enough returns the evidence without what has too few samples.
+// enough returns the evidence without the values that have too few samples.
 func (e *Evidence) enough() *Evidence {
 	out, unknown := *e, series.Unknown()
 	out.Machines, out.Servers = slices.Clone(e.Machines), slices.Clone(e.Servers)
@@ -270,8 +267,7 @@ func orZero(v float64) float64 {
 	return 0
 }
 
-// paused returns the server whose writes were held back for longest, nil if that is not
-// known of any.
+// paused returns the server whose writes were held back for longest, nil if this is unknown for all servers.
 func (e *Evidence) paused() *ServerEvidence {
 	var most *ServerEvidence
 	for i := range e.Servers {
@@ -283,7 +279,7 @@ func (e *Evidence) paused() *ServerEvidence {
 	return most
 }
 
-// askedForFlowControl returns the server that asked most often, nil if none did.
+// askedForFlowControl returns the server that requested flow control most often, nil if none did.
 func (e *Evidence) askedForFlowControl() *ServerEvidence {
 	var asked *ServerEvidence
 	for i := range e.Servers {

@@ -13,7 +13,7 @@ import (
 // Limit is what can limit a run.
 type Limit string
 
-// The limits that are looked for.
+// The limits that FindLimits can find.
 const (
 	LimitServerCPU    Limit = "CPU of a server's machine"
 	LimitSharedCPU    Limit = "CPU of generator and servers on one machine"
@@ -48,8 +48,8 @@ const (
 	LimitNeighbours   Limit = "other programs on the machine"
 	LimitRate         Limit = "queueing before the tool's rate"
 
-	// Unlimited is in place of a limit if the run did all that it was asked to, Unknown if nothing
-	// is known to explain most of the clients' time.
+	// Unlimited replaces a limit if the run reached its configured rate, Unknown if nothing is known to explain most of
+	// the clients' time.
 	Unlimited Limit = "no limit"
 	Unknown   Limit = "not known"
 )
@@ -105,7 +105,7 @@ type Verdict struct {
 	Missing []Missing `json:"missing,omitempty"`
 }
 
-// First returns what explains most of the clients' time.
+// First returns the limit that explains most of the clients' time.
 func (v *Verdict) First() Limit {
 	switch {
 	case v == nil || v.MostlyUnknown():
@@ -130,7 +130,7 @@ const (
 	sameRate = 0.98
 	// whole is a share that leaves nothing to explain.
 	whole = 0.9
-	// busy is the share of the time from which on a machine without a free core is worth a mention.
+	// busy is the share of the time above which a machine without a free core is worth a mention.
 	busy = 0.5
 	// mostFindings bounds the list.
 	mostFindings = 5
@@ -159,10 +159,10 @@ var waits = []wait{
 	{"network", "", "sent or received data", LimitNetwork, "repeat with the tool on the server's machine, or with smaller results"},
 }
 
-// rule is a limit and what finds it. Everything that a rule reads was computed before.
+// rule is a limit with the function that finds it. Everything that a rule reads was computed before.
 type rule[T any] struct {
 	limit Limit
-	// find returns the finding without its limit; its share is unknown or 0 if it is none.
+	// find returns the finding without its limit; its share is unknown or 0 if there is no finding.
 	find func(*T) LimitFinding
 }
 
@@ -263,7 +263,7 @@ var (
 	}
 )
 
-// finding returns one without its limit.
+// finding returns a finding without its limit.
 func finding(share float64, test, format string, args ...any) LimitFinding {
 	return LimitFinding{Share: share, Test: test, Evidence: fmt.Sprintf(format, args...)}
 }
@@ -382,10 +382,10 @@ func (s *shares) ofClients(share float64) string {
 	return fmt.Sprintf("%s of their time, %s of %s on average", Percent(share), Number(share*s.e.Threads), Number(s.e.Threads))
 }
 
-// mostStopped is the share of a finding's time from which on it is told by its standstill alone.
+// mostStopped is the share of a finding's time above which its evidence is only the standstill.
 const mostStopped = 0.8
 
-// leastBack is the share of the clients from which on those that flow control held back are named.
+// leastBack is the share of the clients above which clients that flow control held back are named.
 const leastBack = 0.02
 
 // addWaits adds the waits that the sessions themselves report.
@@ -411,8 +411,8 @@ func (f *finder) addWaits() {
 	}
 }
 
-// heldBackToo explains why fewer clients are said to wait for a cluster than its sessions show, or
-// names the flow control that is no finding of its own.
+// heldBackToo explains why fewer clients are reported to wait for a cluster than its sessions show, or names flow
+// control that is too small for its own finding.
 func (s *shares) heldBackToo() string {
 	back, mean := 0.0, s.paused.FlowControl.Mean
 	for i := range s.e.Servers {
@@ -445,7 +445,7 @@ func (s *shares) flowControl() LimitFinding {
 	return out
 }
 
-// mostlyHeld is the share of the time from which on a program that its quota held used all of it.
+// mostlyHeld is the share of the time above which a program that its quota held used all of the quota.
 const mostlyHeld = 0.5
 
 // confinedBy returns the finding about a program that could not use cores that were free.
@@ -505,7 +505,7 @@ func (m *machineShares) title() string {
 	return m.Name + " (" + strings.Join(m.Servers, ", ") + ")"
 }
 
-// longLag is the lag in seconds from which on the run's rate can't be kept up.
+// longLag is the lag in seconds above which a replica can't keep up with the run's rate.
 const longLag = 5
 
 func (f *finder) lag() {
@@ -517,7 +517,7 @@ func (f *finder) lag() {
 	}
 }
 
-// ofServers are limits that another load on the servers reaches, too: it has a share of them.
+// ofServers are limits to which another load on the servers contributes, so it gets a share of their findings.
 var ofServers = []Limit{
 	LimitServerCPU, LimitSharedCPU, LimitProcessCPU, LimitServerCore, LimitRowLocks, LimitLocks, LimitUserLocks, LimitThreadPool, LimitLatches, LimitFlowControl, LimitReplication,
 	LimitCommit, LimitDisk, LimitPool, LimitNetwork,
@@ -566,7 +566,7 @@ func (f *finder) clients() {
 	f.running, f.outside = 0, 0
 }
 
-// unexplained adds the time that is left, with what is known of it.
+// unexplained adds the remaining time, with what is known about it.
 func (f *finder) unexplained() {
 	left := f.running + f.outside + f.byClass[other]
 	if !(f.e.Threads > 0) || f.v.Unlimited != "" || !f.sampled && len(f.v.Findings) == 0 || f.explained() >= whole || left < LeastShare {
@@ -623,13 +623,12 @@ func (f *finder) explained() float64 {
 	return min(1, sum)
 }
 
-// leastClientSeconds is how many samples of a client it takes to say where clients were.
+// leastClientSeconds is how many samples of a client are needed to know where clients were.
 const leastClientSeconds = 30
 
-// MadeRate reports whether a run of some seconds made the transactions per second that it was asked
-// for: nearly all, or as many as can be with intervals that the tool chose at random, whose number has
-// the spread of Poisson's distribution. Whether that is the reason, the queue at the end shows: it is
-// not sure if that is unknown.
+// MadeRate reports whether a run of some seconds reached the configured transactions per second: nearly all, or as many
+// as random intervals between transactions allow, whose number has a Poisson distribution. The queue at the end shows
+// whether chance is the reason; without it, the result is not sure.
 func MadeRate(throughput, rate, seconds, queue float64) (made, sure bool) {
 	n := rate * seconds
 	switch {
@@ -643,7 +642,7 @@ func MadeRate(throughput, rate, seconds, queue float64) (made, sure bool) {
 	return true, false
 }
 
-// rate compares the throughput with the one that was asked for.
+// rate compares the throughput with the configured rate.
 func (f *finder) rate() {
 	if !(f.e.Rate > 0) || !series.IsKnown(f.e.Throughput) {
 		return

@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// fewestValues is the number of values below which nothing is known of their dependence.
+	// fewestValues is the number of values below which their dependence is unknown.
 	fewestValues = 16
 	// mostWaves and fewestWaves bound the cosines from which an error is estimated.
 	mostWaves, fewestWaves = 8, 4
 	// mostBias bounds the factor by which measured dependence may make a variance look too small.
 	mostBias = 2
-	// hiddenDependence of neighbouring seconds is always allowed for: fast noise hides slow waves in
-	// short series. The seconds of nine of ten public runs depend on each other less (below 0.9).
+	// hiddenDependence is the dependence of neighbouring seconds that is always allowed for, since fast noise hides
+	// slow waves in short series. In nine of ten public runs it is smaller (below 0.9).
 	hiddenDependence = 0.95
 	// pieces is the number of parts of a series whose means depend on each other if it has
 	// slow waves under a fast noise.
@@ -42,14 +42,13 @@ func (m Mean) AsShown() Mean {
 // It returns false if there are too few of them, fewer than 16 or too few for their dependence, to
 // know its error.
 //
-// The error comes from the slowest waves of the values, the squares of 8 cosine coefficients at
-// most, as the equal-weighted cosine estimator with Student's distribution does (Müller: A theory
-// of robust long-run variance estimation, Journal of Econometrics 141, 2007; Lazarus, Lewis,
-// Stock, Watson: HAR inference, Journal of Business & Economic Statistics 36, 2018). The first
-// wave is left out: a trend makes it, which does not make a mean uncertain. What an
-// autoregressive process lacks in these waves is added: one with the dependence of the values, or
-// 0.95 from second to second if that is more. If it lacks more than half for the dependence of the
-// values, they are too few.
+// The error comes from the slowest waves of the values, the squares of 8 cosine coefficients at most, as the
+// equal-weighted cosine estimator with Student's distribution does (Müller: A theory of robust long-run variance
+// estimation, Journal of Econometrics 141, 2007; Lazarus, Lewis, Stock, Watson: HAR inference, Journal of Business &
+// Economic Statistics 36, 2018). The first wave is left out, since a trend causes it without making a mean uncertain.
+// The variance that these waves lack in an autoregressive process is added, for the dependence of the values, or for
+// 0.95 from second to second if that is more. If more than half is lacking for the dependence of the values, there are
+// too few of them.
 func NewMean(values []float64, seconds float64) (Mean, bool) {
 	n := len(values)
 	if n < fewestValues {
@@ -94,8 +93,8 @@ func shareInWaves(r float64, n, waves int) float64 {
 	return sum / float64(waves) / (1 - 2*r*(1-math.Pow(r, float64(n)))/(float64(n)*(1-r*r)))
 }
 
-// upperDependence returns how much a value depends on its predecessor, from 0 to 1, and rather
-// too much than too little. Slow waves under a fast noise show in the means of pieces only.
+// upperDependence returns how much a value depends on its predecessor, from 0 to 1. It rather overestimates. Slow waves
+// under a fast noise only show in the means of pieces.
 func upperDependence(values []float64) float64 {
 	r := dependenceBeyondTrend(values, 1)
 	if len(values) < 2*pieces {
@@ -110,9 +109,8 @@ func upperDependence(values []float64) float64 {
 	return max(r, math.Pow(slow, pieces/float64(n)))
 }
 
-// dependenceBeyondTrend returns the first autocorrelation of what a straight line leaves of the
-// values, corrected for its bias (Kendall, Biometrika 41, 1954), plus errors times its standard
-// error, from 0 to 1. A trend is no dependence.
+// dependenceBeyondTrend returns the first autocorrelation of the residuals around a straight line, corrected for its
+// bias (Kendall, Biometrika 41, 1954), plus errors times its standard error, from 0 to 1. A trend is no dependence.
 func dependenceBeyondTrend(values []float64, errors float64) float64 {
 	n := float64(len(values))
 	residual := beyondTrend(values)
@@ -131,7 +129,7 @@ func dependenceBeyondTrend(values []float64, errors float64) float64 {
 	return min(r+errors*math.Sqrt((1-r*r)/n), 1)
 }
 
-// beyondTrend returns what a straight line leaves of each value.
+// beyondTrend returns the residual of each value around a straight line.
 func beyondTrend(values []float64) func(i int) float64 {
 	n := float64(len(values))
 	m, slope, squares := mean(values), 0.0, 0.0
@@ -228,9 +226,9 @@ const (
 	// eighths is how many parts of a series are compared as levels; each needs fewestInEighth
 	// values.
 	eighths, fewestInEighth = 8, 5
-	// manyValues is the number of values from which on half of their spread must lie between
-	// series that are apart; with fewer values, all of it. An autoregressive process of up to 0.95
-	// is then apart from itself in one of a thousand pairs (TestApart).
+	// manyValues is the number of values above which half of their spread must lie between series that are apart; with
+	// fewer values, all of their spread. An autoregressive process of up to 0.95 is then apart from itself in one of a
+	// thousand pairs (TestApart).
 	manyValues, gapOfMany, gapOfFew = 120, 0.5, 1
 	// fewestApart values are apart if the middle half of one series is above farApart times the
 	// other's: slow waves of few seconds are not as large.
@@ -420,8 +418,8 @@ const (
 	leastSlow, slowest, outliers = 0.75, 0.1, 4
 )
 
-// SlowBound returns the share of its typical value below which a value of these series is slow
-// and not noise: 75 %, less where the values vary more, and 10 % at least.
+// SlowBound returns the share of the typical value below which a value of these series is slow rather than noise: 75 %,
+// less if the values vary more, at least 10 %.
 func SlowBound(series ...[]float64) float64 {
 	bound := leastSlow
 	for _, values := range series {

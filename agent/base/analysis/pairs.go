@@ -25,8 +25,8 @@ type Bounds struct {
 // Pérez-Ortiz, Lardy, de Heide, Grünwald: E-statistics, group invariance and anytime-valid testing,
 // Annals of Statistics 52, 2024).
 //
-// Two consecutive differences are from one round. What the differences of a round have in common,
-// such as a wave as long as a round, counts as noise: the variance is at least that of the rounds.
+// Two consecutive differences are from one round. What the differences of a round have in common, such as a wave as
+// long as a round, counts as noise: the variance is at least the variance of the rounds.
 func PairBounds(differences []float64, alpha float64) Bounds {
 	b := Bounds{Mean: mean(differences), Low: math.Inf(-1), High: math.Inf(1), Noise: math.NaN(), N: len(differences)}
 	if b.N < 2 {

@@ -8,14 +8,13 @@ import (
 )
 
 const (
-	// leastDips is the number of dips from which on their distances can show a period.
+	// leastDips is the least number of dips whose distances can show a period.
 	leastDips = 5
 	// dipDepth is the share of the level by which a dip is at least below it, dipNoise
 	// the number of deviations of the other values.
 	dipDepth, dipNoise = 0.15, 4
-	// periodSpread is the share of the period by which most distances, the share
-	// periodMost, may differ from it. Of dips that come by chance, whose distances are
-	// exponential, a tenth would lie within that.
+	// periodSpread is the share of the period by which most distances, the share periodMost, may differ from it. The
+	// distances of random dips are exponential, and a tenth of them would be within this spread.
 	periodSpread, periodMost = 0.15, 0.8
 )
 
@@ -68,7 +67,7 @@ func PeriodicDips(values []float64) (d Dips, ok bool) {
 			near++
 		}
 	}
-	// With a short period one value more or less is no equal distance.
+	// With a short period, distances that differ by one value are not equal.
 	if period < 4 || float64(near) < periodMost*float64(len(gaps)) {
 		return Dips{}, false
 	}

@@ -9,11 +9,11 @@ import (
 	"github.com/benchwatch/benchwatch/agent/base/series"
 )
 
-// shares is how the clients' time divides among what may have limited them, computed before any rule
-// reads it. Each step takes a share of the time that the previous steps left in running and outside.
+// shares divides the clients' time among what may have limited them. It is computed before any rule reads it. Each step
+// takes a share of the time that the previous steps left in running and outside.
 type shares struct {
 	e *Evidence
-	// running in a server and outside are what nothing explains. Without sessions all time is outside.
+	// running in a server, and outside, are the time that nothing explains yet. Without sessions, all time is outside.
 	running, outside float64
 	sampled          bool
 	byClass          map[string]float64 // what sessions waited for
@@ -45,8 +45,8 @@ type machineShares struct {
 	*MachineEvidence
 	of          *shares
 	tool, local program
-	// byOthers, waited and ran are time in which clients waited for a core because of other programs, in
-	// which they waited for other reasons, and in which they had one while nearly all were busy.
+	// byOthers and waited are the time in which clients waited for a core because of other programs, and for other
+	// reasons. ran is the time in which they had a core while nearly all were busy.
 	byOthers, waited, ran float64
 	oneCore, disk         float64
 }
@@ -78,20 +78,20 @@ func (p *program) isKnown() bool { return series.IsKnown(p.waited) }
 func (p *program) sum() float64 { return orZero(p.worked) + orZero(p.waited) }
 
 const (
-	// heldShare is the share of the time from which on a quota is a reason to wait for a core.
+	// heldShare is the share of the time above which a quota is a reason to wait for a core.
 	heldShare = 0.05
-	// leastMisses is the share of misses from which on the buffer pool is looked at.
+	// leastMisses is the share of misses above which the buffer pool can be a limit.
 	leastMisses = 0.005
-	// estimatedMisses is what a miss counts where its time is not known: a page from a disk
-	// takes some hundred times one in memory, and a statement asks for several.
+	// estimatedMisses is the weight of a miss whose time is unknown: a page from a disk takes some hundred times as
+	// long as a page in memory, and a statement needs several.
 	estimatedMisses = 10
-	// localRoundTrip is the length in seconds from which on a round trip within one machine shows a
-	// proxy: a shorter one is the time to be woken.
+	// localRoundTrip is the length in seconds above which a round trip within one machine shows a proxy: a shorter one
+	// is only the time to wake up.
 	localRoundTrip = 0.001
-	// steadyPing is the least ratio of the shortest round trip to the mean one if a proxy delays all: a
+	// steadyPing is the least ratio of the shortest round trip to the mean one for a proxy that delays all of them: a
 	// wait for a core varies more.
 	steadyPing = 0.5
-	// aboutSame is by how much shares may differ that are measured in different ways.
+	// aboutSame is how much shares that are measured in different ways may differ.
 	aboutSame = 0.1
 	// spareCPU is the mean use of CPU below which there is enough for more clients.
 	spareCPU = 0.75
@@ -136,7 +136,7 @@ func newShares(e *Evidence) *shares {
 	return s
 }
 
-// find adds a share to those of the findings, and reports whether it is large enough for one.
+// find adds a share to the sum of the findings' shares, and reports whether it is large enough for a finding.
 func (s *shares) find(share float64) bool {
 	if !(share >= LeastShare) {
 		return false
@@ -148,10 +148,10 @@ func (s *shares) find(share float64) bool {
 // unfound is the share of the clients' time that the findings so far do not explain.
 func (s *shares) unfound() float64 { return 1 - min(1, s.found) }
 
-// rounded returns a share as a finding has it.
+// rounded returns a share with the precision of findings.
 func rounded(share float64) float64 { return math.Round(min(1, share)*1000) / 1000 }
 
-// take takes a share of the clients' time from what is left in one place, then from the other.
+// take takes a share of the clients' time from the remaining time in one place, then from the other.
 func take(wanted float64, from, then *float64) float64 {
 	wanted = orZero(wanted)
 	first := max(0, min(wanted, *from))
@@ -229,9 +229,8 @@ func (s *shares) divideThreads() {
 	}
 }
 
-// takeStalls takes the time of states of a server in which it does less. Its sessions look as if they
-// ran: the server reports no wait for them. While they wait for something else, that stops them, not
-// the state.
+// takeStalls takes the time of states of a server in which it does less. Its sessions seem to run, because the server
+// reports no wait for them. While they wait for something else, that is the cause, not the state.
 func (s *shares) takeStalls() {
 	left := 1.0
 	for _, class := range []string{"lock", "flow_control", "replication", "network", other} {
@@ -249,9 +248,9 @@ func (s *shares) takeStalls() {
 	}
 }
 
-// takePool takes the time in which clients read pages from disk. It is measured by the sessions that
-// wait for a page and by the reads times their latency on the server's disks; either may miss a part,
-// so that the larger one counts. Without both, it is estimated.
+// takePool takes the time in which clients read pages from disk. It is measured by the sessions that wait for a page
+// and by the reads times their latency on the server's disks; either may miss a part, so the larger one counts. If both
+// are unknown, the time is estimated.
 func (s *shares) takePool() {
 	for _, server := range s.servers {
 		server.read = series.Unknown()
@@ -309,8 +308,8 @@ func (s *shares) takeWaits() {
 	}
 }
 
-// largest returns the state of the class other that took most of the clients' time, at most as much
-// as is left. With unruled it skips states that have an entry in waits.
+// largest returns the state of the class other that took most of the clients' time, at most the remaining time. With
+// unruled it skips states that have an entry in waits.
 func (s *shares) largest(left float64, unruled bool) (name string, share float64) {
 	for state, of := range s.byState {
 		ruled := slices.ContainsFunc(waits, func(w wait) bool { return w.class == other && strings.HasPrefix(state.Name, w.state) })
@@ -331,8 +330,8 @@ func (s *shares) takeFlowControl() {
 	s.find(s.heldBack)
 }
 
-// takeReportedCPU takes the time of sessions that run while nearly all cores of the server's machine are
-// busy, where no other source has the machine.
+// takeReportedCPU takes the time of sessions that run while nearly all cores of the server's machine are busy, if no
+// other source has the machine.
 func (s *shares) takeReportedCPU(server *serverShares) {
 	hosted := slices.ContainsFunc(s.machines, func(m *machineShares) bool {
 		return slices.Contains(m.Servers, server.Name) && series.IsKnown(m.CPU.Mean)
@@ -385,8 +384,8 @@ func (m *machineShares) confine(p *program) {
 	case p.Cores < float64(m.Cores):
 		p.by, p.confined = byPinning, p.waited
 		if full {
-			// Of the other cores, only what the run's own programs don't use is lost, and on its own
-			// ones the program waits for others as everywhere.
+			// Only the time that the run's own programs don't use on the other cores is lost. On its own cores, the
+			// program waits for others as anywhere.
 			elsewhere := (orZero(m.Tool.Running) + orZero(m.Local.Running) - p.Running) / (float64(m.Cores) - p.Cores)
 			p.confined *= min(1, p.Running/p.Cores) * (1 - min(1, elsewhere))
 		}
@@ -395,9 +394,9 @@ func (m *machineShares) confine(p *program) {
 	}
 }
 
-// withoutOthers returns how much of the share for which clients waited for a core they would not wait
-// without other programs, and how busy the cores would be then. The rest of their time remains, and
-// what the run's programs used of their cores takes as long as before.
+// withoutOthers returns how much less clients would wait for a core without other programs, as a share of their time,
+// and how busy the cores would be then. The rest of their time remains, and the run's programs need as much CPU as
+// before.
 func (m *MachineEvidence) withoutOthers(waited float64) (byOthers, busy float64) {
 	foreign := m.foreign()
 	if !(foreign > 0) {
@@ -414,8 +413,8 @@ func (m *MachineEvidence) withoutOthers(waited float64) (byOthers, busy float64)
 	return byOthers, min(1, used/(1-byOthers))
 }
 
-// takeOneCore takes the time in which one core was full: at most what is left of the time in a server,
-// outside of it, or both, and the time in which threads had a core or waited for one.
+// takeOneCore takes the time in which one core was full: at most the remaining time in a server, outside of it, or
+// both, and the time in which threads had a core or waited for one.
 func (s *shares) takeOneCore(m *machineShares) {
 	if m.Cores <= 1 || orZero(m.CPU.High) >= busy || !(m.BusiestCore.High >= busy) || m.Generator == m.Server {
 		return
@@ -429,7 +428,7 @@ func (s *shares) takeOneCore(m *machineShares) {
 	s.find(m.oneCore)
 }
 
-// stolen is what other virtual machines explain: at least enough for a finding.
+// stolen is the share that other virtual machines explain: at least enough for a finding.
 func (m *machineShares) stolen() float64 {
 	if !(m.Steal.Mean >= lowSteal) || !m.Generator && !m.Server {
 		return 0
@@ -445,9 +444,9 @@ func (s *shares) takeDisk(m *machineShares) {
 	}
 }
 
-// onTheWay is the share of the clients' time that their statements were on their way to the server and
-// back, 0 if that is not known. It is spent outside. More than is left there refutes it, as does a
-// transaction that took less: then the pings waited for a core, not the statements.
+// onTheWay is the share of the clients' time in which their statements were on their way to the server and back, 0 if
+// unknown. It is spent outside. It is refuted if less time is left there, or if a transaction took less: then the pings
+// waited for a core, not the statements.
 func (s *shares) onTheWay() float64 {
 	e := s.e
 	share := e.RoundTrip * e.Statements * e.Throughput / e.Threads
