@@ -176,8 +176,8 @@ type Status struct {
 	// Values are the metrics, each at most once per set of label values.
 	Values []Value
 
-	// Missing lists what could not be read and why, mostly because the user lacks a right. Each
-	// text is logged once.
+	// Missing lists what could not be read and why, mostly because the user lacks a privilege. Each text is logged
+	// once.
 	Missing []string
 }
 

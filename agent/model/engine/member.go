@@ -171,8 +171,8 @@ func (m *member) recoverAs(err *error) {
 	}
 }
 
-// report logs changes since the last probe: a new error, a recovery, a missing right. It does not
-// log every change of a target that comes and goes.
+// report logs changes since the last probe: a new error, a recovery, a missing privilege. It does not log every change
+// of a target that comes and goes.
 func (m *member) report(sample *Sample) {
 	if sample.Err != nil {
 		m.reportError(errorText(sample.Err), sample.Asked)

@@ -168,8 +168,8 @@ func (s *Sampler) MissedTicks() uint64 {
 	return s.missed
 }
 
-// Late returns the total delay of all ticks so far, including the one that is due now: this process
-// had no core, or its machine stood still.
+// Late returns the total delay of all ticks so far, including the one that is due now: this process had no core, or its
+// machine was stalled.
 func (s *Sampler) Late() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -177,8 +177,8 @@ func All(scope Scope) []*Measure {
 	return all
 }
 
-// Charted returns the measures in the chart of m: m itself, then every measure with ChartOf m. It
-// returns none if m has no chart of its own.
+// Charted returns the measures in the chart of m: m itself, then every measure with ChartOf m. It returns none if m has
+// no own chart.
 func (m *Measure) Charted() []*Measure {
 	if m.NoChart || m.ChartOf != nil || m.Summary == Cost {
 		return nil

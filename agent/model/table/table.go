@@ -287,7 +287,7 @@ func (t *Table) widest(column int) int {
 	return longest
 }
 
-// alone returns a number without what its text has after it.
+// alone returns a number without the text after it.
 func (c Cell) alone() Cell {
 	if c.number && finite(c.value) && strings.HasPrefix(c.text, c.unit.Format(c.value)+" ") {
 		c.text = ""

@@ -29,7 +29,7 @@ var (
 	pausedSeconds   = variables.Convert(measure.NewCounter("galera_flow_control_paused_seconds_total", "Time that replication on this node was paused by flow control (wsrep_flow_control_paused_ns). Its rate is the share of time paused. FLUSH STATUS does not reset it."), 1e9, "wsrep_flow_control_paused_ns")
 	flowControlSent = variables.Map(measure.NewCounter("galera_flow_control_sent_total", "Pauses that this node requested (wsrep_flow_control_sent): the node that requests most is the slow one. FLUSH STATUS resets it."), "wsrep_flow_control_sent")
 	flowControlRecv = variables.Map(measure.NewCounter("galera_flow_control_received_total", "Pauses requested by any node, including this one (wsrep_flow_control_recv). FLUSH STATUS resets it."), "wsrep_flow_control_recv")
-	// LastCommitted also shows how many transactions a cluster made between two of its values.
+	// LastCommitted also shows how many transactions a cluster committed between two of its values.
 	LastCommitted    = variables.Map(measure.NewGauge("galera_last_committed", "Sequence number of the last transaction committed on this node (wsrep_last_committed). A gauge, since it belongs to the cluster: it outlives restarts."), "wsrep_last_committed")
 	clusterSize      = variables.Map(measure.NewGauge("galera_cluster_size", "Nodes in this node's view of the cluster (wsrep_cluster_size). It is correct only 5 to 7 s after a node has died."), "wsrep_cluster_size")
 	configurationID  = variables.Map(measure.NewGauge("galera_cluster_configuration_id", "Number of the membership change that this node has seen last (wsrep_cluster_conf_id). A node whose number differs from the others' has an outdated view. Absent in a non-primary component."), "wsrep_cluster_conf_id")

@@ -21,9 +21,9 @@ type oplogReads struct {
 	clients latencySum // reads without those of the oplog, as last shown
 }
 
-// leaveOutOplogReads subtracts other members' reads of the oplog from the latency of reads. Without
-// the right to know them, the latency of reads is absent. The two are read one after the other, so
-// the difference is kept from going back.
+// leaveOutOplogReads subtracts other members' reads of the oplog from the latency of reads. Without the privilege to
+// read them, the latency of reads is absent. The two are read one after the other, so the difference is kept from going
+// back.
 func (p *prober) leaveOutOplogReads(ctx context.Context, s *engine.Status, d document) error {
 	served, _ := d.number("metrics", "repl", "network", "oplogGetMoresProcessed", "num") // since 4.4
 	seconds, ok := s.Get(latencySeconds, reads)

@@ -167,7 +167,7 @@ func (p *prober) probe(ctx context.Context) (*engine.Status, error) {
 	return s, nil
 }
 
-// probeServer reads serverStatus and returns it, nil without the right. member becomes what it says.
+// probeServer reads serverStatus and returns it, nil without the privilege. It sets member accordingly.
 func (p *prober) probeServer(ctx context.Context, s *engine.Status, member *greeting, slow bool) (document, error) {
 	// Without an oplog, 4.4 answers the request for its ends with an error.
 	d, err := p.ask(ctx, "serverStatus", rightServerStatus, statusSections(slow && p.hello.set != "" && holdsData(p.hello.state))...)

@@ -266,9 +266,9 @@ func setOnce(s *engine.Status, m *measure.Metric, v float64, labels ...string) {
 	s.Set(m, v, labels...)
 }
 
-// probeOplog keeps the oplog window: the time between the oplog's ends. serverStatus contains the
-// ends if asked for them (since 3.0, without an additional right). Otherwise the first entry of the
-// oplog is read, and the position is the last one.
+// probeOplog keeps the oplog window: the time between the oplog's ends. serverStatus contains the ends if asked for
+// them (since 3.0, without an additional privilege). Otherwise the first entry of the oplog is read, and the position
+// is the last one.
 func (p *prober) probeOplog(ctx context.Context, s *engine.Status, status document, now time.Time) {
 	last, ok := s.Position.(optime)
 	if !ok {

@@ -52,8 +52,8 @@ type Tick struct {
 
 // Querier runs read-only statements.
 type Querier interface {
-	// Rows returns the whole answer. A statement that the server refused (missing right, unknown in
-	// this version) is not sent again for a minute; Rows returns the same error instead.
+	// Rows returns the whole answer. A statement that the server refused (missing privilege, unknown in this version)
+	// is not sent again for a minute; Rows returns the same error instead.
 	Rows(ctx context.Context, statement string) ([]Row, error)
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 )
 
-// Execute runs a statement on a server, on a connection of its own.
+// Execute runs a statement on a server, on its own connection.
 func Execute(ctx context.Context, t engine.Target, statement string) error {
 	return once(ctx, t, func(c *conn) error { return c.execute(ctx, statement) })
 }

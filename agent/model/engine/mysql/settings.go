@@ -49,7 +49,7 @@ type SettingsDetail interface {
 	ReadSettings(ctx context.Context, q Querier, server *Server, out engine.Settings) error
 }
 
-// Settings implements engine.Configured with one statement, and those of the details.
+// Settings implements engine.Configured with one statement, and the statements of the details.
 func (p *prober) Settings(ctx context.Context) (engine.Settings, error) {
 	if p.conn == nil || p.conn.server == nil {
 		return nil, errNotConnected

@@ -66,7 +66,7 @@ const (
 	tooSlow  = "active sessions: the server needs more than half of an interval to list them, and is asked once a minute"
 )
 
-// askAgain is how long a server that was too slow is not asked.
+// askAgain is how long a server that was too slow is not queried.
 const askAgain = time.Minute
 
 // missing is the message for an account that can't see other sessions.

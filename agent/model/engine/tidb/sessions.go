@@ -33,8 +33,8 @@ func clusterPrefix(t *engine.Target, option string) string {
 	return ""
 }
 
-// read sets the number of sessions that execute a statement, by what they wait for. Without the
-// right PROCESS (denied) the server lists only the user's own sessions.
+// read sets the number of sessions that execute a statement, by what they wait for. Without the privilege PROCESS
+// (denied), the server lists only the user's own sessions.
 func (s *sessions) read(ctx context.Context, q mysql.Querier, target *engine.Target, denied bool, out *engine.Status) error {
 	switch {
 	case target.Options[engine.OptionSessions] == engine.Off:

@@ -9,7 +9,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool/scan"
 )
 
-// Parser reads mysqlslap's output. Each concurrency is a run of its own.
+// Parser reads mysqlslap's output. Each concurrency is a separate run.
 type Parser struct {
 	number int // of the current run, 0 before the first
 	report tool.Report

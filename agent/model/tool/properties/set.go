@@ -70,7 +70,7 @@ func (s *Set) Workload() string {
 // operations have a share of a workload each.
 var operations = []string{"read", "update", "insert", "scan", "readmodifywrite"}
 
-// Labels returns the facts that describe a run. Of the operations it has those with a share.
+// Labels returns the facts that describe a run. It has the operations with a share.
 func (s *Set) Labels(binding string) map[string]string {
 	labels := map[string]string{}
 	for label, value := range map[string]string{

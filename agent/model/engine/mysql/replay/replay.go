@@ -5,7 +5,7 @@
 //   - The first line names the columns. The first three are the recorder's
 //     own: t_req and t_resp (Unix seconds, before the query and after its
 //     answer) and err (empty, or why there is no answer).
-//   - The query `status` is turned: one line a sample, one column a variable;
+//   - The query `status` is transposed: one line per sample, one column per variable;
 //     an empty cell is a name that was not in the answer.
 //   - Other queries have a line for each row; rows of one answer share t_req.
 //     NULL is SQL's. \t, \n and \\ are escapes.
