@@ -8,7 +8,6 @@ import (
 	"io"
 	"os/signal"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -314,18 +313,15 @@ func (l *statusLine) writeHost(b *strings.Builder) {
 	b.WriteByte('\n')
 }
 
-// statusCell prints whole numbers, but a decimal of shares and seconds, and latencies in
-// milliseconds.
+// statusCell prints shares and times as tables do, and everything else as whole numbers.
 func statusCell(m *measure.Measure, v series.Optional[float64]) string {
-	switch {
+	switch u := table.UnitOf(m); {
 	case !v.Known:
 		return "-"
 	case m.Unit == measure.Ratio:
-		return strconv.FormatFloat(v.Value*100, 'f', 1, 64) + "%"
-	case m.Unit == measure.Seconds && m.Summary == measure.Mean:
-		return table.Milliseconds.Format(v.Value)
+		return u.Format(v.Value) + u.Sign
 	case m.Unit == measure.Seconds:
-		return strconv.FormatFloat(v.Value, 'f', 1, 64)
+		return u.Format(v.Value)
 	}
-	return strconv.FormatFloat(v.Value, 'f', 0, 64)
+	return table.Count.Format(v.Value)
 }

@@ -96,14 +96,13 @@ func (w *Watch) read(ctx context.Context, readers *sync.WaitGroup, arrived chan<
 	if w.Tool == nil {
 		return
 	}
-	counts := w.Tool.CountsFailures != nil && w.Tool.CountsFailures(w.Meta.Verb)
 	feed := ingest.NewFeed(w.Tool, &w.Meta)
 	feed.Growing = true
 	feed.OnReport = func(r *tool.Report, _ float64, _, _ bool) {
 		if r.Kind != tool.Interval || r.Phase == tool.Warmup {
 			return
 		}
-		row := review.IntervalRow(r.Clone(), counts)
+		row := review.IntervalRow(r.Clone(), w.Tool.IncludesFailures(w.Meta.Verb))
 		w.mu.Lock()
 		w.latest = &row
 		w.mu.Unlock()

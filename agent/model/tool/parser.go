@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/benchwatch/benchwatch/agent/base/series"
 )
 
 // Stream is the origin of a line.
@@ -117,6 +119,24 @@ func (t *Tool) Match(base string) bool {
 		}
 	}
 	return false
+}
+
+// IncludesFailures reports whether the transactions of a run with this verb include failed ones. It is false for a
+// nil Tool.
+func (t *Tool) IncludesFailures(verb string) bool {
+	return t != nil && t.CountsFailures != nil && t.CountsFailures(verb)
+}
+
+// FailedShare returns the share of transactions that failed, counting each attempt. It is unknown without transactions,
+// or if one of the numbers is unknown. included: transactions include failed ones.
+func FailedShare(failed, transactions float64, included bool) series.Optional[float64] {
+	if !included {
+		transactions += failed
+	}
+	if transactions == 0 {
+		return series.Optional[float64]{}
+	}
+	return series.Of(min(1, failed/transactions))
 }
 
 // Flusher is a Parser that may hold back a complete report, because only the next line shows that

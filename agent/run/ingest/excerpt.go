@@ -75,12 +75,6 @@ func (v *Intervals) Excerpt(meta rundir.Meta, whole *Snapshot, countsFailures bo
 		}
 	}
 	slices.SortStableFunc(s.Summary.Counts, func(a, b tool.Count) int { return cmp.Compare(a.Operation, b.Operation) })
-	all := series.Number(s.Summary.Report().Count(tool.Transaction))
-	if !countsFailures {
-		all += errors
-	}
-	if all > 0 {
-		s.FailedShare = series.Some(min(1, errors/all))
-	}
+	s.FailedShare = tool.FailedShare(errors, series.Number(s.Summary.Report().Count(tool.Transaction)), countsFailures)
 	return s
 }

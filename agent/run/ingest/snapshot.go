@@ -94,13 +94,7 @@ func (s *state) snapshot(meta rundir.Meta, now time.Time) Snapshot {
 		LastMessage:  cmp.Or(s.lastMessages[tool.Stderr], s.lastMessages[tool.Stdout]),
 		MessageCount: s.messageCount,
 	}
-	all := s.totals[tool.Transaction].value()
-	if !s.countsFailures {
-		all += s.errors.value()
-	}
-	if all > 0 {
-		snap.FailedShare = series.Some(min(1, s.errors.value()/all))
-	}
+	snap.FailedShare = tool.FailedShare(s.errors.value(), s.totals[tool.Transaction].value(), s.countsFailures)
 	for operation, c := range s.totals {
 		snap.Totals[operation] = c.value()
 	}

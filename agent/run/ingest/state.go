@@ -137,7 +137,7 @@ func newState() *state {
 
 // setTool sets how to interpret the tool's reports in a run with this verb.
 func (s *state) setTool(t *tool.Tool, verb string) {
-	s.countsFailures = t.CountsFailures != nil && t.CountsFailures(verb)
+	s.countsFailures = t.IncludesFailures(verb)
 }
 
 // apply adds a report that was read at the instant at.

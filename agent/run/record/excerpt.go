@@ -48,8 +48,7 @@ func (h *History) Excerpt(ctx context.Context, part series.Span) (*History, erro
 	e.Intervals = newIntervals()
 	e.Intervals.add(rows, Whole)
 	e.Intervals.Settle()
-	countsFailures := h.tool != nil && h.tool.CountsFailures != nil && h.tool.CountsFailures(meta.Verb)
-	e.Snapshot = rows.Excerpt(meta, &h.Snapshot, countsFailures)
+	e.Snapshot = rows.Excerpt(meta, &h.Snapshot, h.tool.IncludesFailures(meta.Verb))
 	e.Settings = h.Settings.during(h, part)
 	if err := e.readHosts(ctx); err != nil {
 		return nil, err

@@ -73,15 +73,7 @@ func IntervalRow(r *tool.Report, countsFailures bool) Row {
 	if !row.Values.Of(tool.Errors).Known && failures.Known && r.IntervalSeconds.Known {
 		row.Values.Set(tool.Errors, series.Some(failures.Value*r.IntervalSeconds.Value))
 	}
-	if failures.Known && rate.Known {
-		all := rate.Value
-		if !countsFailures {
-			all += failures.Value
-		}
-		if all > 0 {
-			row.FailedShare = series.Some(min(1, failures.Value/all))
-		}
-	}
+	row.FailedShare = tool.FailedShare(series.Number(failures), series.Number(rate), countsFailures)
 	return row
 }
 

@@ -121,7 +121,7 @@ func (j *judge) errors() {
 		if share >= ManyFailures {
 			level = Warning
 		}
-		if t := registry.Tools.ByName(s.Meta.Tool); t == nil || t.CountsFailures == nil || !t.CountsFailures(s.Meta.Verb) {
+		if !registry.Tools.ByName(s.Meta.Tool).IncludesFailures(s.Meta.Verb) {
 			j.add(level, "%s: %s of all transactions failed; they took time but are in no rate", text, analysis.Percent(share))
 		} else {
 			j.add(level, "%s: %s of all transactions failed; the rates include them", text, analysis.Percent(share))
