@@ -369,7 +369,7 @@ func (m *mongodb) limit(_ context.Context, n, percent int) error {
 
 func (m *mongodb) unlimit(_ context.Context, n int) error { return m.unlimitCPU(n) }
 
-// lag locks the writes of a server, those of replication included.
+// lag locks the writes of a server, including replication.
 func (m *mongodb) lag(ctx context.Context, n int) error {
 	return m.admin(ctx, n, true, bson.D{{Key: "fsync", Value: 1}, {Key: "lock", Value: true}})
 }

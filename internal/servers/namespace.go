@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Namespace is a network of its own that has only a loopback. Programs in it and outside reach each
-// other through Links alone, so that they can be cut off from each other.
+// Namespace is a separate network that has only a loopback. Programs in it and outside reach each other through Links
+// alone, so that they can be cut off from each other.
 type Namespace struct{ file *os.File }
 
 // NewNamespace makes a network, for which the caller needs to be root. It exists until it is closed

@@ -81,8 +81,7 @@ func Unpack(ctx context.Context, name string) error {
 	return err
 }
 
-// unpack uses apt with folders of its own and the system's keys. A mirror that is no longer updated
-// is sufficient.
+// unpack uses apt with separate folders and the system's keys. A mirror that is no longer updated is sufficient.
 func unpack(ctx context.Context, name string) (unpacked, error) {
 	r, known := releases[name]
 	if !known {

@@ -10,8 +10,8 @@ import (
 	"github.com/benchwatch/benchwatch/internal/servers"
 )
 
-// TestForcedCommands: a real sshd that runs another command than the one that is asked
-// for, or prints a banner. A short banner disturbs nothing.
+// TestForcedCommands: a real sshd that runs another command than the requested one, or prints a banner. A short banner
+// is harmless.
 func TestForcedCommands(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {

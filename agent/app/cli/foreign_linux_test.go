@@ -32,8 +32,8 @@ type foreign struct {
 
 const mallory = carol
 
-// asRoot runs a command as root and returns what it printed. It must end, need little
-// memory, and print nothing of the secret.
+// asRoot runs a command as root and returns its output. The command must end, need little memory, and not print the
+// secret.
 func (m *foreign) asRoot(stdin string, args ...string) string {
 	m.t.Helper()
 	c := &child{Cmd: exec.Command(filepath.Join(m.root, "benchwatch"), args...), t: m.t, ended: make(chan error, 1)}
@@ -65,7 +65,7 @@ func (m *foreign) check(what, text string) {
 // secretText looks like the output of a tool and like a run.json.
 const secretText = "topsecret\n[ 1s ] thds: 4 tps: 10.00 topsecret\n"
 
-// give makes mallory the owner of a directory and what is in it, but not of links' targets.
+// give makes mallory the owner of a directory and its contents, but not of the targets of links.
 func (m *foreign) give(dir string) {
 	m.t.Helper()
 	m.must(filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
@@ -99,7 +99,7 @@ func (m *foreign) replacements() map[string]func(path string) error {
 	}
 }
 
-// files are those that a run directory can have.
+// files are the files that a run directory can have.
 var foreignFiles = []string{
 	rundir.MetaFile, rundir.StdoutFile, rundir.StderrFile, rundir.StatusFile, rundir.MarkersFile, rundir.LatenciesFile, "settings.jsonl", "statements.jsonl", "host.jsonl",
 	".archive.json", ".connection.json", ".adopted", ".meta.lock", rundir.ToolLock, rundir.ObserverLock, rundir.MarkersLock, ".wrapper.lock",
@@ -231,7 +231,7 @@ func TestForeignDirectories(t *testing.T) {
 		t.Error("nothing was archived")
 	}
 
-	// An archive of mallory's, with what is no file in the place of each of its files.
+	// An archive of mallory, with something other than a file in the place of each of its files.
 	var files []string
 	m.must(filepath.WalkDir(archive, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() && strings.Contains(path, "whole") {
@@ -267,9 +267,8 @@ func TestForeignDirectories(t *testing.T) {
 	}
 }
 
-// TestForeignOpenRuns: an agent, also one of root, follows runs of another user that have not
-// ended: it writes and reads nothing through what is in the place of their files, and closes
-// the runs beside them.
+// TestForeignOpenRuns: an agent, also as root, follows active runs of another user. It writes and reads nothing through
+// what replaces their files, and closes the other runs.
 func TestForeignOpenRuns(t *testing.T) {
 	t.Parallel()
 	for name, u := range map[string]user{"root": 0, "a user of its own": agentUser} {

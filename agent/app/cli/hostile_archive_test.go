@@ -41,7 +41,7 @@ func endless(w io.Writer, text string) {
 	}
 }
 
-// lyingStore is an S3 server by what it answers to a list and to a get.
+// lyingStore is an S3 server, defined by its answers to a list and to a get.
 type lyingStore struct {
 	list, get http.HandlerFunc
 	tls       bool
@@ -202,8 +202,8 @@ func hijack(w http.ResponseWriter, text string) {
 	_, _ = io.WriteString(conn, text)
 }
 
-// TestHostileFolderArchive: what others put into a shared folder damages their runs, not
-// those of others, and leads nobody out of it.
+// TestHostileFolderArchive: what users put into a shared folder damages only their own runs, and leads nobody out of
+// it.
 func TestHostileFolderArchive(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

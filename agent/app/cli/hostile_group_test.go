@@ -33,8 +33,8 @@ type child struct {
 	most  atomic.Int64 // resident memory, in bytes
 }
 
-// watch waits for the end of the process, and meanwhile for its peak of memory: that of
-// getrusage includes the test's own, from which it was forked.
+// watch waits for the end of the process and observes its peak of memory. The peak of getrusage would include the test
+// process, from which it was forked.
 func (c *child) watch() {
 	done := make(chan error, 1)
 	go func() { done <- c.Wait() }()
@@ -138,8 +138,7 @@ func writeScript(t *testing.T, path, text string) {
 	}
 }
 
-// honest is an ssh that reaches this machine, with a data directory of its own. The
-// command is the last argument.
+// honest is an ssh that reaches this machine, with its own data directory. The command is the last argument.
 const honest = "for last; do :; done\nBENCHWATCH_DATA_DIR=$PWD/there exec sh -c \"$last\"\n"
 
 // silentAfter is an ssh that prints n right answers, then what then prints: the pipe stays open,
@@ -150,8 +149,8 @@ func silentAfter(n int, then string) string {
 	return "[ ! -e waits ] || exec sleep 1000\n" + loop + fmt.Sprintf("BENCHWATCH_DATA_DIR=$PWD/there sh -c \"$last\" | { sed -u %dq; touch waits; exec %s; }\n", n, then)
 }
 
-// TestHostileGenerators: what a generator's machine prints in the place of answers ends
-// `run --on` with an error, in bounded memory, and what it does not print delays no end.
+// TestHostileGenerators: garbage from a generator's machine instead of answers ends `run --on` with an error, in
+// bounded memory, and missing answers do not delay its end.
 func TestHostileGenerators(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -20,8 +20,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// evil does something to a terminal, a page, Markdown, a spreadsheet and Prometheus'
-// format.
+// evil is text that would harm a terminal, a page, Markdown, a spreadsheet and Prometheus' format.
 const evil = "=1+2|<script>alert(1)</script>\x1b]0;owned\x07\x1b[2J\u202e[a](javascript:x)`\"'\\"
 
 // TestHostileOutput: what a tool, a user or a run of another user calls itself does
@@ -130,8 +129,8 @@ func TestFileModes(t *testing.T) {
 	}
 }
 
-// TestSlowReaders: clients that ask and never read the answers are closed, and others
-// are answered meanwhile.
+// TestSlowReaders: connections of clients that never read the answers are closed, and other clients are answered
+// meanwhile.
 func TestSlowReaders(t *testing.T) {
 	t.Parallel()
 	address, _ := serveAgent(t, "127.0.0.1:0", nil)

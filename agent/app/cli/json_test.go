@@ -19,8 +19,7 @@ import (
 
 const jsonDocument = "../../../docs/json.md"
 
-// printed is what each command prints with --format=json. Commands with a format of
-// their own say so.
+// printed is what each command prints with --format=json. Commands with their own format mention it.
 var printed = []struct {
 	command string
 	value   any

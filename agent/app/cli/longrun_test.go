@@ -53,7 +53,7 @@ func peakOfCommand(t *testing.T, data, run string, args []string) int64 {
 	return cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss
 }
 
-// peakOfPage is that of an agent whose page shows a run, whole and a part.
+// peakOfPage returns the peak of an agent whose page shows a run, whole and in part.
 func peakOfPage(t *testing.T, data, run string, _ []string) int64 {
 	t.Helper()
 	own := t.TempDir()

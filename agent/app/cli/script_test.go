@@ -18,9 +18,8 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// TestScript runs the command line as a user does. The first lines of a script
-// say what it guards. With -update the files that `cmp` expects are written
-// anew.
+// TestScript runs the command line as a user does. The first lines of a script describe what it guards. With -update,
+// the files that `cmp` expects are rewritten.
 func TestScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:           "testdata/script",

@@ -130,9 +130,8 @@ func (s *secretive) leaks() []string {
 	return leaks
 }
 
-// TestNoSecretAnywhere is a property: of random secrets in command lines, files,
-// environment, titles, labels, marks, alerts, configuration and the tool's output,
-// none is in what is stored, shown, logged or sent. The raw output of the tools is
+// TestNoSecretAnywhere is a property: random secrets in command lines, files, environment, titles, labels, marks,
+// alerts, configuration and the tool's output are never stored, shown, logged or sent. The raw output of the tools is
 // left out: it is the user's.
 func TestNoSecretAnywhere(t *testing.T) {
 	seed := rand.Uint64()
@@ -331,9 +330,8 @@ func TestNoFlagTakesSecrets(t *testing.T) {
 	}
 }
 
-// TestProcessList: the only processes with the benchmark's password in their command
-// lines are the benchmark and the `benchwatch run` that the user started, while that
-// runs. There is none with the passwords of the configuration.
+// TestProcessList: the only processes with the benchmark's password in their command lines are the benchmark and the
+// `benchwatch run` that the user started, while that runs. No process has the passwords of the configuration.
 func TestProcessList(t *testing.T) {
 	s := &secretive{t: t, root: t.TempDir(), random: rand.New(rand.NewPCG(rand.Uint64(), 1)), seen: map[string]string{}}
 	write := func(name, text string, mode os.FileMode) {

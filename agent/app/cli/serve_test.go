@@ -217,7 +217,7 @@ func TestHostOfRequests(t *testing.T) {
 	}
 }
 
-// An agent that everyone in the network can read says so.
+// An agent that everyone in the network can read logs a warning.
 func TestWarnsOfOpenAddress(t *testing.T) {
 	t.Parallel()
 	const hash = "$2y$04$tgnYjvEhAR8Yv/bpEivT8OfLjbIHxzOTTkKkTd6H8P24rF5hRGrfm"

@@ -193,7 +193,7 @@ func TestSharedRunsFolder(t *testing.T) {
 		t.Error("alice could not remove her run")
 	}
 
-	// Of several runs each user marks their own, and everyone the time axis.
+	// Each user can mark their own runs, and everyone can mark the time axis.
 	m.must(m.command(alice, "exec benchwatch run --run-id=alices -- sleep 30").Start())
 	m.must(m.command(bob, "exec benchwatch run --run-id=bobs -- sleep 30").Start())
 	for deadline := time.Now().Add(20 * time.Second); ; <-time.After(10 * time.Millisecond) {

@@ -90,8 +90,8 @@ var silences = []silence{
 	{command: "dashboards import FILE"},
 }
 
-// TestSilence: SIGTERM ends every command beside machines that never answer, or without end, and
-// answers without end take bounded memory. A command that asks none of them does not wait for one.
+// TestSilence: SIGTERM ends every command even if other machines never answer or answer endlessly, and endless answers
+// take bounded memory. A command that queries none of them does not wait.
 func TestSilence(t *testing.T) {
 	t.Parallel()
 	for _, c := range leaves(newProgram()) {
@@ -215,7 +215,7 @@ targets:
 	return s
 }
 
-// start runs a command with a standard input. The function returned is what it has printed so far.
+// start runs a command with a standard input. The returned function returns its output so far.
 func (s *silent) start(row silence, in *os.File) (c *child, text func() string) {
 	s.t.Helper()
 	var args []string
@@ -344,7 +344,7 @@ func (s *silent) bounded(row silence) {
 	s.t.Logf("%d MiB, exit status %d: %.300q", c.most.Load()>>20, c.ProcessState.ExitCode(), text())
 }
 
-// input returns a standard input that says no more than the row's.
+// input returns a standard input with only the row's text.
 func (s *silent) input(row silence) *os.File {
 	s.t.Helper()
 	if row.until == prompting {

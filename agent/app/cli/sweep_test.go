@@ -60,7 +60,7 @@ END
 echo "end $n" >>"$LOG"
 `
 
-// sweeping is a place where sweeps are started as processes of their own.
+// sweeping is an environment in which sweeps are started as separate processes.
 type sweeping struct {
 	t    *testing.T
 	data string
@@ -83,7 +83,7 @@ func newSweeping(t *testing.T, seconds string) *sweeping {
 	return s
 }
 
-// command is `benchwatch sweep` in a process group of its own.
+// command is `benchwatch sweep` in its own process group.
 func (s *sweeping) command(args ...string) (*exec.Cmd, *bytes.Buffer) {
 	return s.benchwatch("sweep", args...)
 }
@@ -184,8 +184,8 @@ func TestSweepSurvivesKills(t *testing.T) {
 			t.Errorf("step %d is %s: %s", step.Number, step.State, step.Reason)
 		}
 	}
-	// Of each step exactly one run ended by itself, and it is the one that counts. The
-	// fake prints its summary at once: it is there whole or not at all.
+	// Exactly one run of each step ended by itself, and this run counts. The fake prints its summary in one write, so
+	// it is complete or missing.
 	ended, whole := map[string]int{}, 0
 	ids, err := rundir.List(s.data)
 	if err != nil {

@@ -101,7 +101,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// annotations is a Grafana that accepts every annotation and returns those that it has.
+// annotations is a Grafana that accepts every annotation and returns the stored ones.
 func annotations(t *testing.T) (url string, all func() []map[string]any) {
 	t.Helper()
 	var mu sync.Mutex

@@ -39,9 +39,8 @@ func read(t *testing.T, dir rundir.Directory) *record.History {
 	return h
 }
 
-// TestReplay guards that a replayed run goes the way of a live one and arrives at what
-// was recorded: intervals, servers, machine, settings, markers, outcome and drain; and
-// that it is marked wherever it is seen.
+// TestReplay guards that a replayed run is processed like a live run and has the recorded results: intervals, servers,
+// machine, settings, markers, outcome and drain; and that it is marked everywhere as a replay.
 func TestReplay(t *testing.T) {
 	data := t.TempDir()
 	dir, err := replay.Example(t.TempDir())

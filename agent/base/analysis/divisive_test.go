@@ -50,8 +50,7 @@ func changesOf(values []float64) []int {
 	return changes
 }
 
-// The changes are those that Otava finds, at the same place. The rest are changes that it
-// finds in series that are noise.
+// The changes are the ones that Otava finds, at the same places. The rest are changes that it finds in series of noise.
 func TestLevelsAreOtavas(t *testing.T) {
 	found, missed, added := 0, 0, 0
 	for _, g := range readGenerated(t) {

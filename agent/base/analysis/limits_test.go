@@ -16,7 +16,7 @@ func machine(name string, generator, server bool, targets ...string) MachineEvid
 	return MachineEvidence{Name: name, Samples: 120, Generator: generator, Server: server, Servers: targets, Cores: 8, CPU: quiet, BusiestCore: quiet, Tool: unknown, Local: unknown, Waiting: 0.1, Steal: Level{0, 0}, Disk: Level{0.1, 0}, Network: Level{nan, nan}, DiskWait: 0.0002, DiskReadWait: 0.0002, ToolCPU: nan, ServersCPU: nan, OthersCPU: nan}
 }
 
-// server returns one of which everything is known.
+// server returns a server about which everything is known.
 func server(name string, sessions map[string]float64) ServerEvidence {
 	return ServerEvidence{
 		Name: name, Samples: 120, Sessions: sessions, FlowControl: Level{nan, nan}, CPU: Level{nan, nan}, Appliers: nan, UsefulAppliers: nan, FlowControlSent: nan, LagSeconds: nan,
@@ -53,7 +53,7 @@ func TestFindLimits(t *testing.T) {
 		text   string
 	}{
 		"too few clients": {func(*Evidence) {}, LimitClients, "32 clients, each of which waits for its answer, make 4000 transactions/s of 8 ms"},
-		// Of a run of 16 threads that update one row on MariaDB 10.11, on a busy machine.
+		// From a run of 16 threads that update one row on MariaDB 10.11, on a busy machine.
 		"hot row": {func(e *Evidence) {
 			e.Threads = 16
 			e.Servers[0] = server("n1", map[string]float64{"row_lock": 14.6, "running": 1.2})
@@ -77,7 +77,7 @@ func TestFindLimits(t *testing.T) {
 		"generator and server on one machine": {func(e *Evidence) {
 			e.shared(ThreadsEvidence{3, 8, 0, nan}, ThreadsEvidence{5, 15, 0, nan}).CPU = Level{1, 1}
 		}, LimitSharedCPU, "clients waited for a core of vm for 72 % of their time, and had one for another 25 %"},
-		// Of a VM on which compilers run beside the benchmark.
+		// From a VM on which compilers run beside the benchmark.
 		"other programs of many clients": {func(e *Evidence) {
 			m := e.shared(ThreadsEvidence{0.8, 9, 0, nan}, ThreadsEvidence{1.7, 18, 0, nan})
 			m.CPU, m.ToolCPU, m.ServersCPU, m.OthersCPU = Level{1, 1}, 100, 200, 660
@@ -150,7 +150,7 @@ func TestFindLimits(t *testing.T) {
 			e.Servers[1].FlowControlSent = 286
 			e.Machines[1].Servers = []string{"n1", "n3"}
 		}, LimitFlowControl, "writes were held back for 61 % of the time, and n3 asked for it 286 times"},
-		// Of a Galera node whose appliers have 3 % of a core, which is nearly enough.
+		// From a Galera node whose appliers have 3 % of a core, which is nearly enough.
 		"certification with some flow control": {func(e *Evidence) {
 			e.Threads = 6
 			e.Servers = []ServerEvidence{server("n1", map[string]float64{"replication": 4.48, "flow_control": 0.67}), server("n3", map[string]float64{})}
@@ -168,7 +168,7 @@ func TestFindLimits(t *testing.T) {
 			e.Servers[0] = server("n1", map[string]float64{"running": 30})
 			e.Servers[0].PoolReads, e.Servers[0].PoolMisses, e.Machines[1].DiskReadWait = 9000, 0.06, 0.003
 		}, LimitPool, "n1 read 9000 pages/s from disk, 6 % of those that were asked for, a read of the disk takes 3 ms: clients waited for pages for 84 % of their time"},
-		// Of a server whose disk is held to a rate by a control group: the disk itself is fast.
+		// From a server whose disk is limited to a rate by a control group: the disk itself is fast.
 		"buffer pool by sessions": {func(e *Evidence) {
 			e.Servers[0] = server("n1", map[string]float64{"running": 1, "disk": 30})
 			e.Servers[0].PoolReads, e.Servers[0].PoolMisses = 300, 0.2
@@ -177,7 +177,7 @@ func TestFindLimits(t *testing.T) {
 			e.Servers[0] = server("n1", map[string]float64{"running": 30})
 			e.Servers[0].PoolReads, e.Servers[0].PoolMisses, e.Machines = 9000, 0.06, e.Machines[:1]
 		}, LimitPool, "an estimate of 60 % of the clients' time"},
-		// Of a MariaDB with 40 % of a core: most requests are not read when the sessions are.
+		// From a MariaDB with 40 % of a core: most requests have not been read when the sessions are sampled.
 		"quota of the server, requests not read": {func(e *Evidence) {
 			e.Threads, e.Throughput, e.Statements, e.RoundTrip, e.MeanRoundTrip = 8, 40, 16, 0.0007, 0.03
 			e.shared(ThreadsEvidence{0.1, 0.1, 0, nan}, ThreadsEvidence{0.4, 7, 0.9, nan})
@@ -213,7 +213,7 @@ func TestFindLimits(t *testing.T) {
 			e.Servers[0] = server("n1", map[string]float64{"running": 31})
 			e.Servers[0].Checkpoint = Slowdown{Held: 0.9, During: 100, Otherwise: 1000}
 		}, LimitCheckpoint, "no checkpoint covers was at 80 % of its limit or more for 90 % of the time: 100 transactions/s then, 1000 otherwise"},
-		// Of a backup that holds the global lock when the redo log is nearly full.
+		// From a backup that holds the global lock while the redo log is nearly full.
 		"lock beside a checkpoint": {func(e *Evidence) {
 			e.Servers[0] = server("n1", map[string]float64{"running": 6, "lock": 22})
 			e.Servers[0].Checkpoint = Slowdown{Held: 0.9, During: 800, Otherwise: 8400}
@@ -275,7 +275,7 @@ func TestFindLimits(t *testing.T) {
 	}
 }
 
-// TestShareOfFullCores guards that the share of a finding is the sum of those in its evidence.
+// TestShareOfFullCores guards that the share of a finding is the sum of the shares in its evidence.
 func TestShareOfFullCores(t *testing.T) {
 	v := FindLimits(quiet(func(e *Evidence) {
 		e.Servers[0] = server("n1", map[string]float64{"running": 30})

@@ -32,8 +32,8 @@ var processes = []struct {
 	{"heavy tails, waves under as much noise", 1, true, []float64{0.53, 0.83, 0.9, 0.95}},
 }
 
-// Pairs of series of the same process differ at the 1 % level in 1 % of the cases at most, for
-// each length and dependence; a test that can't hold that says that the series are too short.
+// Pairs of series of the same process differ at the 1 % level in 1 % of the cases at most, for each length and
+// dependence; a test that can't guarantee this reports that the series are too short.
 func TestMeansOfTheSameProcess(t *testing.T) {
 	repeat := simulation.Repeats(t, 25)
 	for _, p := range processes {
@@ -157,7 +157,7 @@ func TestSlowValues(t *testing.T) {
 	}
 }
 
-// A slow phase is found where it is; waves, a trend and a stall are none.
+// A slow phase is found at its place; waves, a trend and a stall are not slow phases.
 func TestSlowPhases(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	run := func(n int, p simulation.Process, cv float64, level func(i int) float64) []float64 {

@@ -21,7 +21,7 @@ func TestPeriodicDips(t *testing.T) {
 	}
 }
 
-// Of 400 series with stalls at any time at most 1 % seem to be periodic, and none of noise.
+// At most 1 % of 400 series with stalls at random times seem to be periodic, and no series of noise.
 func TestStallsByChanceHaveNoPeriod(t *testing.T) {
 	random := rand.New(rand.NewPCG(8, 8))
 	found := 0

@@ -338,8 +338,7 @@ func TestOpenMissing(t *testing.T) {
 	}
 }
 
-// Whatever stands in a file and however it arrives, the lines put together are
-// the file again.
+// Whatever a file contains and however it arrives, its lines joined together are the file.
 func FuzzReader(f *testing.F) {
 	f.Add([]byte("one\ntwo\n\nrest"), uint8(3))
 	f.Add([]byte("\n\n\x00\xff"), uint8(1))

@@ -14,12 +14,11 @@ import (
 	"testing"
 )
 
-// verb matches a verb of a format other than %w; the error of %w is a part of its own.
+// verb matches a verb of a format other than %w; the error of %w is a separate part.
 var verb = regexp.MustCompile(`%[-+# 0]*[0-9]*(?:\.[0-9]+)?[a-vx-zA-Z]`)
 
-// TestOwnWords guards that blanking never changes benchwatch's own words in errors, hints and log
-// messages of the whole program. To mend a message that fails here, make the text after the colon
-// an error of its own (%w) or use other words.
+// TestOwnWords guards that blanking never changes benchwatch's own words in errors, hints and log messages of the whole
+// program. To fix a message that fails here, make the text after the colon a separate error (%w) or use other words.
 func TestOwnWords(t *testing.T) {
 	checked := 0
 	check := func(files *token.FileSet, e ast.Expr) {

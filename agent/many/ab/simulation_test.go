@@ -23,8 +23,8 @@ type machine struct {
 	// every period seconds for half of them.
 	bursts int
 	period int
-	// tails: the noise of the seconds has Student's distribution with 3 degrees of freedom, and one
-	// second in 200 stands still.
+	// tails: the noise of the seconds has Student's distribution with 3 degrees of freedom, and one second in 200 is a
+	// stall.
 	tails bool
 }
 

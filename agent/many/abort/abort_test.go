@@ -128,8 +128,7 @@ func TestMachines(t *testing.T) {
 	}
 }
 
-// A condition that never had a value is named, so that a misspelled one is not mistaken for one
-// that never held.
+// A condition that never had a value is named, so a misspelled condition is not mistaken for one that never held.
 func TestUnknown(t *testing.T) {
 	w, watching := watch(t, "", "lag>10s", "tps<100")
 	w.print(interval("1", "10.00", "0.00"))

@@ -16,8 +16,7 @@ import (
 	"github.com/benchwatch/benchwatch/internal/simulation"
 )
 
-// TestLimits guards that a limit is broken only if the runs prove it, and never
-// passes for a proof what they can't tell.
+// TestLimits guards that a limit is broken only if the runs prove it, and unclear if they can't.
 func TestLimits(t *testing.T) {
 	for name, c := range map[string]struct {
 		limit string

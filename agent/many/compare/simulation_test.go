@@ -242,7 +242,7 @@ func TestShapes(t *testing.T) {
 			t.Errorf("%s: %s", c.name, limit.Reason)
 		}
 	}
-	// The typical second differs, the mean does not: most seconds are faster, some stand still.
+	// The typical second differs, the mean does not: most seconds are faster, some are stalls.
 	sample, _ := checked(t, single("before", s.run()), single("after", times(s.phases(s.run(), 4, 50, 0), 1.087)), "tps<-3%")
 	if want := "the typical interval differs by +"; !strings.Contains(sample.shapeText(), want) {
 		t.Errorf("%q, %+v", sample.shapeText(), sample.Shape)

@@ -11,8 +11,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/review"
 )
 
-// searching runs a search in which holds says whether a value is within the conditions. Each step
-// is decided from the stored state alone.
+// searching runs a search in which holds reports whether a value is within the conditions. Each step is decided from
+// the stored state alone.
 func searching(t *testing.T, k Seek, repeat int, holds func(value int) bool) (*Found, int) {
 	t.Helper()
 	s := &Sweep{Sets: []Set{{Name: "rate"}}, Repeat: repeat, Seek: &k}

@@ -22,7 +22,7 @@ type stat struct {
 	own, children, start int
 }
 
-// procOf writes what is read of processes.
+// procOf writes the files of processes that are read.
 func procOf(t *testing.T, all ...stat) string {
 	t.Helper()
 	root := t.TempDir()
@@ -123,8 +123,8 @@ func BenchmarkPrograms(b *testing.B) {
 	b.ReportMetric(float64(len(p.processes)), "processes")
 }
 
-// TestThreads guards that the time for which threads ran and waited is added up over a reading to
-// the next, those that begin included, and that a part of many threads is taken for all.
+// TestThreads guards that the time for which threads ran and waited is added up between readings, including new
+// threads, and that a sample represents many threads.
 func TestThreads(t *testing.T) {
 	root, f := t.TempDir(), &openFiles{}
 	defer f.Close()
@@ -201,7 +201,7 @@ func BenchmarkThreads(b *testing.B) {
 	b.ReportMetric(float64(len(all.known)), "threads")
 }
 
-// TestListeners guards that of several servers those are found that listen on a run's ports.
+// TestListeners guards that the servers that listen on a run's ports are found among several.
 func TestListeners(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

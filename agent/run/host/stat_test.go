@@ -15,7 +15,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 )
 
-// TestStat guards that what is read of /proc/stat is what package procfs reads of it.
+// TestStat guards that the values from /proc/stat equal those of package procfs.
 func TestStat(t *testing.T) {
 	own, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -100,7 +100,7 @@ func BenchmarkStat(b *testing.B) {
 	}
 }
 
-// TestDisks guards that what is read of /proc/diskstats is what package procfs reads of it.
+// TestDisks guards that the values from /proc/diskstats equal those of package procfs.
 func TestDisks(t *testing.T) {
 	const text = `   7       0 loop0 1 2 3 4 5 6 7 8 9 10 11 0 0 0 0 0 0
  259       0 nvme0n1 47114 4 4643973 21650 1078320 43950 39451633 1011053 0 222766 1032546 3 1 9 8 5000 77
@@ -140,7 +140,7 @@ func TestDisks(t *testing.T) {
 	}
 }
 
-// TestNetworks guards that what is read of /proc/net/dev is what package procfs reads of it.
+// TestNetworks guards that the values from /proc/net/dev equal those of package procfs.
 func TestNetworks(t *testing.T) {
 	const text = `Inter-|   Receive                                                |  Transmit
  face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed

@@ -36,8 +36,7 @@ func beside(path string, alone bool) (*Server, error) {
 	return folder.Server(filepath.Base(path), alone)
 }
 
-// All three forms of the output give the same counters, of which the run's 1279 transactions
-// are the difference.
+// All three forms of the output give the same counters. Their difference is the run's 1279 transactions.
 func TestBeside(t *testing.T) {
 	for _, names := range []map[string]string{
 		{"run-8.status.before.txt": "before.tsv", "run-8.status.after.txt": "after.tsv", "run-8.variables.txt": "variables.tsv"},
@@ -92,7 +91,7 @@ func TestBesideSeveralLogs(t *testing.T) {
 	}
 }
 
-// What can't be compared is left out, and says why.
+// Counters that can't be compared are left out, with the reason.
 func TestBesideProblems(t *testing.T) {
 	for _, c := range []struct {
 		names   map[string]string

@@ -58,7 +58,7 @@ func TestGroupIntervalsAreAdded(t *testing.T) {
 	}
 }
 
-// Of a second in which a generator is missing there is no sum: it would be too low.
+// A second in which a generator is missing has no sum, since it would be too low.
 func TestGroupWithoutAGenerator(t *testing.T) {
 	_, v := readJournal(t, 2,
 		"1> "+printed(1, 100, 5), "2> "+printed(1, 50, 9),
@@ -76,7 +76,7 @@ func TestGroupWithoutAGenerator(t *testing.T) {
 	}
 }
 
-// Of a generator that never started it is known in the end: the group is the others.
+// A generator that never started is known at the end: the group consists of the others.
 func TestGroupWithAGeneratorThatNeverStarted(t *testing.T) {
 	for absent, want := range map[bool]string{false: "[]", true: "[100 110]"} {
 		meta := groupMeta(2)

@@ -16,7 +16,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// distributionsOf are those of pgbench's logs, each parsed alone, by operation.
+// distributionsOf returns the distributions of pgbench's logs by operation, each parsed alone.
 func distributionsOf(t *testing.T, logs ...string) map[string]*histogram.Histogram {
 	t.Helper()
 	all := map[string]*histogram.Histogram{}

@@ -118,8 +118,8 @@ func (s *splitting) resume() (offset, first int64) {
 	return offset, first
 }
 
-// followed reads a log line by line as it grows. After every line of which restart
-// is true a new Splitter catches up and continues.
+// followed reads a log line by line as it grows. After every line for which restart returns true, a new Splitter
+// catches up and continues.
 func followed(tl *tool.Tool, log []byte, restart func(line int) bool) []begun {
 	s := &splitting{parts: map[int64]*Part{}}
 	all := lines(log)
@@ -200,8 +200,8 @@ func TestSameRunsHoweverRead(t *testing.T) {
 
 var ignoreTimes = cmp.Options{cmpopts.IgnoreFields(Snapshot{}, "LastReport", "Lines"), cmpopts.EquateEmpty()}
 
-// TestImportedPartsAreRuns guards that each part of a log that has everything a tool
-// ever printed shows alone what it shows within the log.
+// TestImportedPartsAreRuns guards that each part of a log with everything that a tool ever printed gives the same
+// result alone as within the log.
 func TestImportedPartsAreRuns(t *testing.T) {
 	for _, tl := range allTools {
 		t.Run(tl.Name, func(t *testing.T) {
@@ -336,7 +336,7 @@ func TestLinesNeverFall(t *testing.T) {
 			s := NewSplitter(t.Context(), tl, log, 0, 0)
 			s.OnBegin = func(p *Part, _ *tool.Report, _ time.Time, _ bool) { log.part, log.most = p, 0 }
 			s.OnEnd = func(p *Part, _ time.Time) {
-				// A run whose reports say nothing ends without a line.
+				// A run whose reports are empty ends without a line.
 				if got := log.look(); p == log.part && got > 0 && got < log.most {
 					t.Errorf("%s, recording %d: %d lines after %d", tl.Name, i, got, log.most)
 				}

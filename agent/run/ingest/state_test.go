@@ -100,8 +100,7 @@ func TestRepeatedMessageCounts(t *testing.T) {
 	}
 }
 
-// A killed tool prints no summary: what its intervals tell is left, and no
-// latency of the whole run.
+// A killed tool prints no summary: only its intervals remain, and no latency of the whole run.
 func TestSummaryOfKilledTool(t *testing.T) {
 	s := newState()
 	s.apply(interval(10, 10, 5), time.Time{})
@@ -187,8 +186,7 @@ func TestMessagesOfTwoStreams(t *testing.T) {
 	}
 }
 
-// TestComplaint guards that a failed run says the cause, which tools often print only
-// behind the call that failed.
+// TestComplaint guards that a failed run has the cause, which tools often print only after the call that failed.
 func TestComplaint(t *testing.T) {
 	for want, messages := range map[string][]string{
 		"":  nil,

@@ -152,8 +152,7 @@ func TestOldLogIsLeftAlone(t *testing.T) {
 	}
 }
 
-// Of a log that is being written when the agent starts the current run counts,
-// from its beginning.
+// If a log is being written when the agent starts, the current run counts from its beginning.
 func TestLiveLogIsPickedUp(t *testing.T) {
 	l := newLogging(t)
 	l.append(banner + intervalLine(1, 10) + summaryText(11, 1.1) + banner + intervalLine(1, 20) + intervalLine(2, 22))

@@ -267,7 +267,7 @@ func (m *modelled) append() {
 	}
 }
 
-// start starts a follower, after the one before was killed.
+// start starts a follower after the previous one was killed.
 func (m *modelled) start() {
 	if m.log != nil {
 		m.log.close()
@@ -354,7 +354,7 @@ func (m *modelled) look() {
 	}
 }
 
-// check compares what was copied with what was written.
+// check compares the copies with what was written.
 func (m *modelled) check() {
 	m.t.Helper()
 	m.endLine()

@@ -18,7 +18,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/topology"
 )
 
-// burner starts a process that uses the CPU, in a session of its own.
+// burner starts a process that uses the CPU, in its own session.
 func burner(t *testing.T) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command("sh", "-c", "while :; do :; done")

@@ -14,8 +14,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// TestAwaitReady guards what is waited for, one thing after the other: a node that is down, then joins, then
-// has to catch up with what the first frame showed.
+// TestAwaitReady guards each wait: for a node that is down, then joins, then has to catch up with the position in the
+// first frame.
 func TestAwaitReady(t *testing.T) {
 	targets := []engine.Target{{Name: "n1", Cluster: "c"}, {Name: "n2", Cluster: "c"}, {Name: "other"}}
 	servers := &rundir.Servers{Targets: []rundir.Server{{Target: "n1", Cluster: "c", Connected: true}, {Target: "n2", Cluster: "c"}}}

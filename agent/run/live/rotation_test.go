@@ -402,8 +402,8 @@ func (c *countdown) Interval(string, float64, *tool.Report, bool) {
 	}
 }
 
-// TestRefusedLogs guards that what is no file is refused once, and stops neither
-// the other logs nor the agent.
+// TestRefusedLogs guards that paths that are not regular files are refused once, and stop neither the other logs nor
+// the agent.
 func TestRefusedLogs(t *testing.T) {
 	l := newLogging(t)
 	folder := filepath.Dir(l.path)

@@ -426,8 +426,8 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// drained feeds positions to the drain of a run that ended at end without a target
-// of its own: p is the primary, r and s its replicas. A negative one is no answer.
+// drained feeds positions to the drain of a run that ended at end and has no target: p is the primary, r and s its
+// replicas. A negative position is no answer.
 func drained(end time.Time, frames ...drainFrame) *drain {
 	targets := []engine.Target{{Name: "p", Cluster: "c"}, {Name: "r", Cluster: "c"}, {Name: "s", Cluster: "c"}}
 	d := newDrain(end, targets, nil)

@@ -32,8 +32,8 @@ func TestChangedInGrafana(t *testing.T) {
 	})
 }
 
-// TestDeletedInGrafana: somebody deletes an annotation of which it was not
-// certain for a while whether it is there; looking again does not bring it back.
+// TestDeletedInGrafana: a user deletes an annotation whose existence was uncertain for a while. The later check does
+// not restore it.
 func TestDeletedInGrafana(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)

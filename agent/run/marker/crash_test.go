@@ -78,8 +78,7 @@ func TestDiedWhileSending(t *testing.T) {
 	}
 }
 
-// TestStopDelivers: what is at hand when the process stops is delivered, the
-// request under way among it.
+// TestStopDelivers: waiting markers are delivered when the process stops, including the request in progress.
 func TestStopDelivers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
@@ -148,8 +147,8 @@ func TestTwoDeliverers(t *testing.T) {
 	}
 }
 
-// TestCrashAtAnyByte cuts the queue file where a crash could have left it. What
-// whole lines say is delivered once, whatever Grafana already has.
+// TestCrashAtAnyByte cuts the queue file where a crash could have left it. The markers in whole lines are delivered
+// once, whatever Grafana already has.
 func TestCrashAtAnyByte(t *testing.T) {
 	l := newLab(t)
 	l.add(openRun, point("one", time.Second))

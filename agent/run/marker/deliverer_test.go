@@ -146,8 +146,8 @@ func TestHalfWritten(t *testing.T) {
 	})
 }
 
-// TestSettles: a request that was given up gets time to be carried out before
-// Grafana is asked what became of it, so that there is nothing to clean up.
+// TestSettles: an abandoned request gets time to be carried out before Grafana is queried for its result, so there is
+// nothing to clean up.
 func TestSettles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
@@ -189,10 +189,9 @@ func TestNoGrafana(t *testing.T) {
 	})
 }
 
-// TestQueuesAreUnloaded guards that a long life does not gather the queues of all
-// runs: those of runs that are not shown are in memory only until everything is
-// delivered. What is appended to them later is delivered all the same, and
-// removed runs leave nothing.
+// TestQueuesAreUnloaded guards that the queues of all runs do not accumulate in memory: a queue of a run that is not
+// shown is in memory only until everything is delivered. Later markers are still delivered, and removed runs leave
+// nothing.
 func TestQueuesAreUnloaded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
@@ -310,8 +309,7 @@ func TestAnotherGrafana(t *testing.T) {
 	})
 }
 
-// TestPoints guards that the points of a queue are bounded, the newest ones and
-// each text once.
+// TestPoints guards that the points of a queue are bounded, the newest ones and each text once.
 func TestPoints(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)

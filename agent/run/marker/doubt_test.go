@@ -102,9 +102,9 @@ func TestDoubtLasts(t *testing.T) {
 	}
 }
 
-// TestKilledAtAnyTime delivers 500 markers by processes that are killed at any time, to
-// a Grafana that is late, hangs, fails before and after it has done what it was asked
-// for, and deletes only at the second attempt. Each marker is there once in the end.
+// TestKilledAtAnyTime delivers 500 markers by processes that are killed at any time, to a Grafana that is late, hangs,
+// fails before or after it has carried out a request, and deletes only at the second attempt. In the end, it has each
+// marker once.
 func TestKilledAtAnyTime(t *testing.T) {
 	const markers = 50
 	// Grafana carries out a request 40 s after the process that made it was killed.
@@ -159,8 +159,8 @@ func TestKilledAtAnyTime(t *testing.T) {
 	}
 }
 
-// TestDoubtIsWritten: a request to create is in the queue file before it is made, once
-// however often it is repeated; what was delivered at once is not looked for again.
+// TestDoubtIsWritten: a request to create is in the queue file before it is sent, only once however often it is
+// repeated. A marker that was delivered immediately is not searched again.
 func TestDoubtIsWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)

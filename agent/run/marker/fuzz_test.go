@@ -67,7 +67,7 @@ func FuzzGrafana(f *testing.F) {
 			return
 		}
 		text := err.Error()
-		// A word that is like the token and is none is Grafana's own.
+		// A word that only resembles the token is Grafana's own.
 		own := strings.Contains(strings.ReplaceAll(body+retryAfter+header, token, ""), "hunter2")
 		leaked := strings.Contains(text, token) || strings.Contains(text, "hunter2") && !own
 		if leaked || len(text) > 2000 || strings.ContainsFunc(text, unicode.IsControl) {

@@ -14,7 +14,7 @@ import (
 	"github.com/benchwatch/benchwatch/internal/fakegrafana"
 )
 
-// TestRedirect: a redirect is not followed, so that the token goes nowhere else.
+// TestRedirect: a redirect is not followed, so the token is not sent elsewhere.
 func TestRedirect(t *testing.T) {
 	visited := false
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { visited = true }))

@@ -47,8 +47,7 @@ func point(text string, at time.Duration) Marker {
 	return Marker{Kind: Point, Run: "r1", Text: text, Start: start.Add(at)}
 }
 
-// lab is a queue, a Grafana and what was logged. The queue is that of a data
-// directory, which is always shown.
+// lab is a queue, a Grafana and a log. The queue belongs to a data directory, which is always shown.
 type lab struct {
 	t         *testing.T
 	grafana   *fakegrafana.Grafana

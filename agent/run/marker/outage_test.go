@@ -16,8 +16,7 @@ import (
 	"github.com/benchwatch/benchwatch/internal/fakegrafana"
 )
 
-// TestDownForAnHour: markers wait, the log says so once, and they are there
-// soon after Grafana is.
+// TestDownForAnHour: markers wait, the agent logs this once, and they arrive soon after Grafana is back.
 func TestDownForAnHour(t *testing.T) {
 	for name, down := range map[string]error{
 		"refused": &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)},
@@ -60,7 +59,7 @@ func TestDownForAnHour(t *testing.T) {
 	}
 }
 
-// TestRetryAfter: what Grafana asks for is respected.
+// TestRetryAfter: Grafana's Retry-After is respected.
 func TestRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)

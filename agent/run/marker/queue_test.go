@@ -125,7 +125,7 @@ func TestAppendLineIntruder(t *testing.T) {
 	}
 }
 
-// TestAppendLineSync: what is not on disk is not reported as written.
+// TestAppendLineSync: a line that is not on disk is not reported as written.
 func TestAppendLineSync(t *testing.T) {
 	f := &faultyFile{room: -1, syncErr: syscall.EIO}
 	if err := appendLine(f, []byte("x\n")); !errors.Is(err, syscall.EIO) {
@@ -185,8 +185,8 @@ func TestAppendCleans(t *testing.T) {
 	}
 }
 
-// TestTwoOpenOneRun: of two processes that both open a run's region, all readers
-// take the first; a late "began" does not open what has ended.
+// TestTwoOpenOneRun: if two processes open a run's region, all readers take the first one; a late "began" does not
+// reopen an ended region.
 func TestTwoOpenOneRun(t *testing.T) {
 	dir := rundir.Directory(t.TempDir())
 	path := dir.Path(rundir.MarkersFile)
@@ -209,8 +209,8 @@ func TestTwoOpenOneRun(t *testing.T) {
 	}
 }
 
-// TestAppendTwice guards that what a queue has already is not written again: the
-// same content, or the beginning of what has ended.
+// TestAppendTwice guards that nothing is written twice to a queue: neither the same content, nor the beginning of an
+// ended marker.
 func TestAppendTwice(t *testing.T) {
 	dir := rundir.Directory(t.TempDir())
 	alert := Marker{ID: "a", Kind: Alert, Run: "r1", Text: "fires", Start: start}

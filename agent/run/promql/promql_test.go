@@ -55,7 +55,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestAsk guards what is asked, and that an error has no address and no login.
+// TestAsk guards the request, and that an error contains neither address nor login.
 func TestAsk(t *testing.T) {
 	status, body, asked := http.StatusOK, `{"status":"success","data":{"resultType":"matrix","result":[]}}`, ""
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -194,8 +194,7 @@ func TestHistoryDamage(t *testing.T) {
 	}
 }
 
-// TestHistoryOfLiveRun guards that half of what is being written is not taken
-// for damage, nor for a value.
+// TestHistoryOfLiveRun guards that a partly written line is neither damage nor a value.
 func TestHistoryOfLiveRun(t *testing.T) {
 	dir := recorded(t, banner+intervalLine(1, 100)+intervalLine(2, 1234)[:30], []string{
 		statusLine(t, 1, "n1", map[string]float64{"a": 1}), statusLine(t, 2, "n1", map[string]float64{"a": 1})[:50],
@@ -240,9 +239,8 @@ func TestClockStart(t *testing.T) {
 	}
 }
 
-// TestStatusLines guards that lines after a server's first are read like it: what
-// stands in them and what does not, and that a line cut short or with something
-// else in it takes nothing of the others with it.
+// TestStatusLines guards that later lines of a server are read like its first one, with known and missing values, and
+// that a line that is cut or invalid does not affect the others.
 func TestStatusLines(t *testing.T) {
 	one := statusLine(t, 1, "n1", map[string]float64{"a": 1, "b": 2, "c": 3})
 	dir := recorded(t, "", []string{

@@ -11,8 +11,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 )
 
-// settingsFrame is what n1 answers second seconds after the start, when it was
-// asked for its settings at second read.
+// settingsFrame is the answer of n1 second seconds after the start, if its settings were read at second read.
 func settingsFrame(second, read int, s engine.Settings, err error) engine.Frame {
 	at := historyStart.Add(time.Duration(second) * time.Second)
 	return engine.Frame{Tick: at, Samples: []engine.Sample{{
@@ -22,9 +21,8 @@ func settingsFrame(second, read int, s engine.Settings, err error) engine.Frame 
 	}}}
 }
 
-// TestSettingsAreRecorded guards that each server's settings are recorded once,
-// and again when they change; what was read before the run began is not taken for
-// what it ran with.
+// TestSettingsAreRecorded guards that each server's settings are recorded once, and again when they change; settings
+// that were read before the run began are not taken for the run's.
 func TestSettingsAreRecorded(t *testing.T) {
 	dir := recorded(t, "", nil)
 	r := NewRecorder(dir, historyStart)
@@ -78,8 +76,7 @@ func TestSettingsAreRecorded(t *testing.T) {
 	}
 }
 
-// TestNoSettings guards what is told of a run that has none, and of a server that
-// would not say.
+// TestNoSettings guards what is reported about a run without settings, and about a server that refuses to return them.
 func TestNoSettings(t *testing.T) {
 	dir := recorded(t, "", nil)
 	if got, err := ReadSettings(dir); err != nil || got != nil {

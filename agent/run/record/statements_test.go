@@ -26,9 +26,8 @@ func statement(digest, text string, executions, seconds float64) engine.Statemen
 	return engine.Statement{Schema: "sbtest", Digest: digest, Text: text, FirstSeen: 5, StatementCounts: engine.StatementCounts{Executions: executions, Seconds: seconds}}
 }
 
-// TestStatementsAreRecorded guards that what is recorded is what was executed between the
-// two readings, also when the agent was restarted in between, that secrets are blanked, and
-// that a damaged line costs no other.
+// TestStatementsAreRecorded guards that the record has the statements executed between the two readings, even if the
+// agent was restarted in between, that secrets are blanked, and that a damaged line does not affect others.
 func TestStatementsAreRecorded(t *testing.T) {
 	dir := recorded(t, "", nil)
 	if _, err := ReadStatementsBegin(dir); !errors.Is(err, fs.ErrNotExist) {
@@ -81,7 +80,7 @@ func TestStatementsAreRecorded(t *testing.T) {
 	}
 }
 
-// FuzzStatements: what is in a file of statements is bounded and ends no reading.
+// FuzzStatements: any content of a file of statements is read in bounded memory, and never ends the reading.
 func FuzzStatements(f *testing.F) {
 	f.Add([]byte(`{"target":"n1","statements":[{"text":"SELECT ?","executions":1,"seconds":2,"latency":[[0,1,3],[1,null,2]]}],"rest":{"executions":-1}}` + "\n{}\nnull\n[]\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -23,7 +23,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// Metrics of no engine: they are not declared, so that no list has them.
+// Metrics of no engine: they are not declared, so no list has them.
 var (
 	plain    = &measure.Metric{Name: "plain_total", Kind: measure.Counter}
 	labelled = &measure.Metric{Name: "labelled", Labels: []string{"op", "of"}}
@@ -87,7 +87,7 @@ func twoServers() []engine.Frame {
 	}
 }
 
-// expectTwoServers checks what is read back of twoServers.
+// expectTwoServers checks the record of twoServers after reading it back.
 func expectTwoServers(t *testing.T, h *readBack) {
 	t.Helper()
 	nan := math.NaN()
@@ -176,8 +176,7 @@ func TestStatusHeaders(t *testing.T) {
 	}
 }
 
-// A crash at any byte leaves all whole lines readable, and what is recorded after
-// a restart too.
+// After a crash at any byte, all whole lines stay readable, and so do the lines recorded after a restart.
 func TestStatusAfterCrash(t *testing.T) {
 	frames := twoServers()
 	before, after := written(frames[:3]...), frames[3:]

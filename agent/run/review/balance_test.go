@@ -16,9 +16,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// TestBalances guards the shares of servers, without proxies and foreign servers, and those of
-// shards, which each of two routers reports; and that a load is left out of which one server
-// has no value.
+// TestBalances guards the shares of servers, without proxies and foreign servers, and the shares of shards, which each
+// of two routers reports. A load is left out if one server has no value for it.
 func TestBalances(t *testing.T) {
 	metrics := measure.Metrics()
 	shards := metrics[slices.IndexFunc(metrics, func(m *measure.Metric) bool { return m.Name == "mongodb_shard_operations_total" })]

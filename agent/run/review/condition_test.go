@@ -46,7 +46,7 @@ func TestConditionOfOperations(t *testing.T) {
 	}
 }
 
-// Of a group a percentile is that of the worst generator.
+// A percentile of a group is the worst generator's.
 func TestConditionOfGroup(t *testing.T) {
 	row := Row{Latency: map[string]float64{"avg": 0.05, "p95_worst": 0.101}}
 	c, err := ParseCondition("p95>100ms")

@@ -9,8 +9,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// TestMachineLimits guards what is reported of a machine whose limits are below what the
-// tool needs, and that other machines' limits and sufficient ones are not.
+// TestMachineLimits guards what is reported about a machine whose limits are below the tool's needs, and that
+// sufficient limits and other machines' limits are not reported.
 func TestMachineLimits(t *testing.T) {
 	of := func(role rundir.HostRole, facts map[string]string) string {
 		h := &record.History{Hosts: []*record.Host{{

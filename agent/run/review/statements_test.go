@@ -12,9 +12,8 @@ import (
 	"github.com/benchwatch/benchwatch/internal/recorded"
 )
 
-// TestStatements guards that the servers' statements are added up, that proxies do not count
-// twice, that a percentile is one of all servers or absent, and that a server of which nothing
-// is known is named.
+// TestStatements guards that the servers' statements are added up, that proxies do not count twice, that a percentile
+// covers all servers or is absent, and that a server without known statements is named.
 func TestStatements(t *testing.T) {
 	all := StatementsOf(recorded.Counted(
 		record.ServerStatements{Target: "n1", Questions: series.Some(1000.0), Statements: []engine.Statement{

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// smallDisk returns a folder on a file system of its own.
+// smallDisk returns a folder on a separate file system.
 func smallDisk(t *testing.T) string {
 	t.Helper()
 	disk := t.TempDir()
@@ -26,9 +26,8 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// TestReservation guards that another file that fills the disk leaves the tool's
-// output its space, that what was too little is noticed, and that the rest is given
-// back.
+// TestReservation guards that another file that fills the disk leaves space for the tool's output, that insufficient
+// space is detected, and that the rest is released.
 func TestReservation(t *testing.T) {
 	disk := smallDisk(t)
 	dir, claim, err := Create(disk, Meta{ID: "r", StartedAt: time.Now()})

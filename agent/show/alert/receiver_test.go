@@ -166,7 +166,8 @@ func (l *alertLab) marked() (ids []string) {
 	return ids
 }
 
-// TestAlertMarksTheRunsThatItConcerns, of those that it overlaps.
+// TestAlertMarksTheRunsThatItConcerns guards that an alert marks the runs that it concerns among those that it
+// overlaps.
 func TestAlertMarksTheRunsThatItConcerns(t *testing.T) {
 	for labels, want := range map[string]string{
 		`"target": "n1", "cluster": "blue"`:                 "blue both",
@@ -264,7 +265,7 @@ func TestAlertStartsAgain(t *testing.T) {
 	}
 }
 
-// TestAlertWithoutTexts: what an alert does not say is not an empty line.
+// TestAlertWithoutTexts: a missing text of an alert is not an empty line.
 func TestAlertWithoutTexts(t *testing.T) {
 	for annotations, want := range map[string]string{
 		`{}`:                        "alert GaleraFlowControl (critical)",
@@ -371,8 +372,7 @@ func TestRunBeginsWhileAnAlertFires(t *testing.T) {
 	}
 }
 
-// TestInhibitions: those of the program's own file can be read, and what can't be applied
-// is refused.
+// TestInhibitions: the inhibitions of the program's own file can be read, and a rule that can't be applied is refused.
 func TestInhibitions(t *testing.T) {
 	if own, err := parseInhibitions(alerts.Alertmanager); err != nil || len(own) < 10 {
 		t.Errorf("%d of alertmanager.yml, %v", len(own), err)
@@ -397,7 +397,7 @@ func TestAlertHoldsNoSecret(t *testing.T) {
 	}
 }
 
-// TestAlertOfARun: the label run says which run, and nothing else.
+// TestAlertOfARun: only the label run selects the run.
 func TestAlertOfARun(t *testing.T) {
 	l := newAlertLab(t)
 	l.run("one", "02:00:00")
@@ -453,7 +453,7 @@ func TestAlertRefuses(t *testing.T) {
 	}
 }
 
-// TestAlertNotStored: what could not be stored is asked for again.
+// TestAlertNotStored: Alertmanager repeats an alert that could not be stored.
 func TestAlertNotStored(t *testing.T) {
 	l := newAlertLab(t)
 	l.run("one", "02:00:00")

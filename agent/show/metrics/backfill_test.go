@@ -93,8 +93,7 @@ func TestBackfillInfo(t *testing.T) {
 	}
 }
 
-// TestBackfillServersEqualLive guards the same for servers: what is recorded
-// gives the series that its samples gave.
+// TestBackfillServersEqualLive guards the same for servers: the record gives the same series as the samples.
 func TestBackfillServersEqualLive(t *testing.T) {
 	began := time.Now().Add(-time.Second)
 	dir, claim, err := rundir.Create(t.TempDir(), rundir.Meta{ID: "r", StartedAt: began, ClockStartedAt: &began})

@@ -54,7 +54,7 @@ func scrape(t *testing.T, g *Gatherer, format Format) string {
 	return string(text)
 }
 
-// encoded reads a text and writes what it says with Prometheus' encoder.
+// encoded reads a text and writes its content with Prometheus' encoder.
 func encoded(t *testing.T, text string, format Format) string {
 	t.Helper()
 	all := map[Format]expfmt.Format{Text: expfmt.FmtText, OpenMetrics: expfmt.FmtOpenMetrics_1_0_0}
@@ -154,7 +154,7 @@ func TestRunOver(t *testing.T) {
 	golden(t, "run_over.prom", expose(t, runs(ended(sampleRun(), ingest.Over))))
 }
 
-// A run whose last report is old says nothing of now, but when that was.
+// A run whose last report is old has no current values, only the time of that report.
 func TestStalledRun(t *testing.T) {
 	s := sampleRun()
 	s.Interval = nil
@@ -355,7 +355,7 @@ func TestTimesOfARunAreOnPrometheusClock(t *testing.T) {
 	}
 }
 
-// TestProcess compares what is exposed of this process with what procfs says.
+// TestProcess compares the exposed values of this process with procfs.
 func TestProcess(t *testing.T) {
 	self, err := procfs.Self()
 	if err != nil {

@@ -128,8 +128,7 @@ func scrapeLive(t *testing.T, sources Sources, now time.Time) map[string]float64
 	return found
 }
 
-// ofReading are series that tell of the reading, not of the run: the log can't
-// know them.
+// ofReading are series about the reading, not about the run: the log does not contain them.
 func ofReading(series string) bool {
 	for _, name := range []string{"run_record_failures_total", "run_last_report_timestamp_seconds", "run_elapsed_seconds", "run_info"} {
 		if strings.HasPrefix(series, prefix+name+"{") {

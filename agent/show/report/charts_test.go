@@ -106,7 +106,7 @@ func TestOrderOfComparison(t *testing.T) {
 	}
 }
 
-// Groups are named by the first fact that tells all of them apart, by several only if none does.
+// Groups are named by the first fact that distinguishes all of them, by several only if no single fact does.
 func TestNameByDifference(t *testing.T) {
 	for want, facts := range map[string][3]string{
 		"x=1 x=2 x=3":             {"x=1,t=a", "x=2,t=a", "x=3,t=b"},

@@ -11,8 +11,8 @@ import (
 	"github.com/benchwatch/benchwatch/internal/recorded"
 )
 
-// TestFailureComesFirst: reason, exit status and the last error message stand before what follows from
-// them. No errors are counted beside messages, no message is repeated, and what is not known is said once.
+// TestFailureComesFirst: reason, exit status and the last error message come before their consequences. No errors are
+// counted beside messages, no message is repeated, and unknown values are mentioned once.
 func TestFailureComesFirst(t *testing.T) {
 	dir := recorded.Sysbench(t, []float64{100, 100, 100})
 	out, err := os.OpenFile(dir.Path(rundir.StdoutFile), os.O_APPEND|os.O_WRONLY, 0)

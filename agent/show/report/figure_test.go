@@ -79,7 +79,7 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// Sizes are ordered as numbers, other values stand side by side, a knee is marked.
+// Sizes are ordered as numbers, other values are placed side by side, and a knee is marked.
 func TestFigureAxes(t *testing.T) {
 	rows := sweptRows()
 	m, err := review.MeasureNamed(rows, "tps")

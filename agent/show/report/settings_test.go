@@ -69,8 +69,8 @@ func TestCompareServerSettings(t *testing.T) {
 	}
 }
 
-// TestSettingsPage guards that a report shows the settings of each cluster, those that
-// differ and those that changed apart, and why some are unknown.
+// TestSettingsPage guards that a report shows the settings of each cluster, with differing and changed settings apart,
+// and why some are unknown.
 func TestSettingsPage(t *testing.T) {
 	text, _ := rendered(t, reportOf(recorded.Read(t, recorded.Galera(t))))
 	for _, want := range []string{

@@ -225,7 +225,7 @@ func TestMachinesOfTable(t *testing.T) {
 	}
 }
 
-// TestSeekMarksWhatWasFound guards that a seek does not call best what is beyond its conditions.
+// TestSeekMarksWhatWasFound guards that a seek does not mark a value beyond its conditions as the best.
 func TestSeekMarksWhatWasFound(t *testing.T) {
 	r := swept(t, 1, map[int]float64{1: 100, 2: 190, 4: 300})
 	for found, want := range map[int]string{2: "highest threads within p95 < 40ms: 2", 0: ""} {

@@ -66,8 +66,8 @@ func TestTrend(t *testing.T) {
 	}
 }
 
-// The combinations of a sweep, and runs with other options of the tool, are series of their own;
-// a label of the user's that changes is what a change may come from.
+// The combinations of a sweep, and runs with other options of the tool, are separate series; a label of the user that
+// changes may be the cause of a change.
 func TestTrendOfParameters(t *testing.T) {
 	start := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	var rows []review.Row
@@ -122,7 +122,7 @@ func TestTrendOfFew(t *testing.T) {
 	}
 }
 
-// Each place on the axis of dates has a text of its own, however short the time is.
+// Each place on the axis of dates has a different text, however short the time is.
 func TestDateTicks(t *testing.T) {
 	from := time.Date(2026, 11, 23, 17, 0, 12, 345e6, time.UTC)
 	for _, span := range []time.Duration{0, time.Second, 50 * time.Second, 4 * time.Minute, 3 * time.Hour, 30 * time.Hour, 20 * 24 * time.Hour, 900 * 24 * time.Hour} {

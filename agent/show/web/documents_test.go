@@ -104,8 +104,8 @@ func blockOf(t *testing.T, sections []document.Section, id string) document.Bloc
 	return document.Block{}
 }
 
-// TestDocumentOfPage guards that the page gets the sections of the report, drawn but for the charts
-// over time, of which it has its own.
+// TestDocumentOfPage guards that the page gets the sections of the report, with drawings except for the charts over
+// time, which it draws itself.
 func TestDocumentOfPage(t *testing.T) {
 	s := newSite(t)
 	s.ended(rundir.Meta{ID: "one"}, someOutput)

@@ -17,8 +17,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// TestHistory guards what is drawn of an ended run: the tool's reports and the
-// servers' counters as growth per second, with a gap where one fell.
+// TestHistory guards what is drawn for an ended run: the tool's reports and the servers' counters as growth per second,
+// with a gap where one fell.
 func TestHistory(t *testing.T) {
 	s := newSite(t)
 	dir := s.ended(rundir.Meta{ID: "one"}, banner+interval(1, 100)+interval(2, 110),
@@ -65,8 +65,8 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// TestThinning guards that of a run of ten hours few points are sent, with every
-// extreme among them, and that a part of it is sent whole.
+// TestThinning guards that few points are sent for a run of ten hours, including every extreme, and that a part of it
+// is sent completely.
 func TestThinning(t *testing.T) {
 	s := newSite(t)
 	var b strings.Builder
@@ -135,8 +135,8 @@ func TestThinnedGaps(t *testing.T) {
 	}
 }
 
-// TestFirstLook guards that a run with a large record of its servers is shown
-// without them first, and with them to who asks again.
+// TestFirstLook guards that a run with a large record of its servers is first sent without them, and with them at the
+// next request.
 func TestFirstLook(t *testing.T) {
 	s := newSite(t)
 	line := statusLine(t, 1, "n1", 100)

@@ -33,7 +33,7 @@ func (s *site) hostOf(page *Page, id string) *table {
 	return nil
 }
 
-// sameHost compares what is drawn of the CPU: the record has times in microseconds.
+// sameHost compares the drawn values of the CPU: the record has times in microseconds.
 func sameHost(t *testing.T, what string, want, got *table) {
 	t.Helper()
 	if d := cmp.Diff(want.Elapsed, got.Elapsed, cmpopts.EquateApprox(0, 1e-6)); d != "" {
@@ -46,8 +46,8 @@ func sameHost(t *testing.T, what string, want, got *table) {
 	}
 }
 
-// TestHost guards that the CPU of this machine looks the same while a run goes
-// on, after a restart of the agent and when the run is over.
+// TestHost guards that the CPU of this machine looks the same during a run, after a restart of the agent and after the
+// run.
 func TestHost(t *testing.T) {
 	s := newSite(t)
 	dir, claim := s.create(rundir.Meta{ID: "one", Tool: "sysbench", StartedAt: time.Now().Add(-time.Second)})

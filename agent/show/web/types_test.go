@@ -24,8 +24,8 @@ import (
 
 var update = flag.Bool("update", false, "write src/types.ts")
 
-// TestTypes checks that the page's TypeScript knows the views as the API sends
-// them: src/types.ts is generated from them by `go test ./agent/show/web -update`.
+// TestTypes checks that the page's TypeScript has the views as the API sends them: src/types.ts is generated from them
+// by `go test ./agent/show/web -update`.
 func TestTypes(t *testing.T) {
 	const file = "src/types.ts"
 	want := typeScript(measuresView{}, runsView{}, agentView{}, historyView{}, documentView{}, compareView{}, trendView{}, helloView{})
@@ -43,8 +43,7 @@ func TestTypes(t *testing.T) {
 	}
 }
 
-// TestHeadlineIsDecidedInGo guards that the page has no list of statistics or of
-// operations of its own.
+// TestHeadlineIsDecidedInGo guards that the page has no own list of statistics or of operations.
 func TestHeadlineIsDecidedInGo(t *testing.T) {
 	files, err := filepath.Glob("src/*.ts")
 	if err != nil || len(files) == 0 {
@@ -195,8 +194,7 @@ func (g *generator) typeOf(t reflect.Type) string {
 	panic("no TypeScript for " + t.String())
 }
 
-// TestNoNull checks that what the API sends of a run of which nothing is known
-// holds no null: the page's types have none.
+// TestNoNull checks that the API sends no null for a run about which nothing is known: the page's types have no null.
 func TestNoNull(t *testing.T) {
 	s := newSite(t)
 	s.ended(rundir.Meta{ID: "one"}, "")

@@ -44,8 +44,8 @@ func node(t *testing.T, frames []engine.Frame, first, second int64, name string)
 func TestDrain(t *testing.T) {
 	frames, first := play(t, "drain")
 
-	// n3 stands at 184069. n1 was at 183765 at 200.012537 and at 184776 at
-	// 201.015810, so at 184069 at 200.314; n3 answers at 215.141985.
+	// n3 is at 184069. n1 was at 183765 at 200.012537 and at 184776 at 201.015810, so at 184069 at 200.314; n3 answers
+	// at 215.141985.
 	n3 := node(t, frames, first, 1795225215, "n3")
 	enginetest.Lag(t, n3, 199051-184069, 14.828, 0.002)
 	if !n3.Status.Replicating || enginetest.Value(t, n3, localState) != 2 || enginetest.Value(t, n3, desyncCount) != 1 {

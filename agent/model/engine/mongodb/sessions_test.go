@@ -52,8 +52,7 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// TestSessionsOfRouter guards that a mongos is asked for its own operations, not for those of all
-// shards.
+// TestSessionsOfRouter guards that a mongos is queried for its own operations, not for the operations of all shards.
 func TestSessionsOfRouter(t *testing.T) {
 	f := newFake(t)
 	serve(t, f, 1, composed, "8.0", "mongos")

@@ -169,8 +169,8 @@ func TestLatencies(t *testing.T) {
 	}
 }
 
-// TestReadsOfTheOplog guards that the latency of reads is that of clients' reads: the server counts
-// other members' reads of the oplog like theirs. Between two readings the difference never goes back.
+// TestReadsOfTheOplog guards that the latency of reads only covers clients' reads: the server also counts other
+// members' reads of the oplog. Between two readings the difference never goes back.
 func TestReadsOfTheOplog(t *testing.T) {
 	f := newFake(t)
 	serve(t, f, 1, composed, "8.0", "pss-primary")

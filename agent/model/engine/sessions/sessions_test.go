@@ -122,8 +122,8 @@ func TestFlowControl(t *testing.T) {
 	}
 }
 
-// TestRowLocks guards that row locks are first attributed to statements on rows, and that
-// additional waits, those of appliers, do not create sessions.
+// TestRowLocks guards that row locks are first attributed to statements on rows, and that additional waits of appliers
+// do not create sessions.
 func TestRowLocks(t *testing.T) {
 	d := &Detail{}
 	counts := map[state]float64{

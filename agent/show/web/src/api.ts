@@ -1,4 +1,4 @@
-// The agent's API. types.ts has what it sends; tables and their rows, which the
+// The agent's API. types.ts has the types that it sends; tables and their rows, which the
 // agent writes by hand, are here. Times are milliseconds since 1970.
 
 import type { Agent, Compare, Document, History as HistoryHead, Measures, Run, Runs, Section, Trend } from './types';
@@ -6,7 +6,7 @@ import type { Agent, Compare, Document, History as HistoryHead, Measures, Run, R
 export type * from './types';
 export { ids } from './types';
 
-/** The measure, what it is about (an operation, a target), and which statistic. */
+/** The measure, its operation or target, and its statistic. */
 export type Name = [measure: string, of: string, stat: string];
 
 export interface TableData {
@@ -28,7 +28,7 @@ export interface Row {
   x?: number;
   at?: number;
   warmup?: number;
-  /** The usual distance from the row before, in seconds. */
+  /** The usual distance from the previous row, in seconds. */
   step?: number;
   cells: [Name, number | null][];
 }
@@ -48,10 +48,10 @@ export const getRuns = (signal?: AbortSignal): Promise<Runs> => get('api/runs', 
 
 export const getDocument = (id: string, width: number): Promise<Document> => get(`api/runs/${encodeURIComponent(id)}/findings?width=${width}`);
 
-/** The A/B comparison that a run belongs to; undefined if to none. */
+/** The A/B comparison to which a run belongs; undefined without one. */
 export const comparisonOf = (r: Run): string | undefined => r.labels?.ab ?? r.labels?.ab_warmup;
 
-/** How far the A/B comparison of a run is. */
+/** The progress of a run's A/B comparison. */
 export const getProgress = (id: string, width: number): Promise<Section> => get(`api/runs/${encodeURIComponent(id)}/comparison?width=${width}`);
 
 /** A group of runs to compare. */
@@ -76,7 +76,7 @@ export function getTrend(measure: string, by: string, where: string[], width: nu
   return get(`api/trend?${query}`, signal);
 }
 
-/** Where a document about a run is. */
+/** The address of a document about a run. */
 export const documentOf = (id: string, path: string): string => `runs/${encodeURIComponent(id)}/${path}`;
 
 /** Sets a marker now. The error's text is 'token' if the token is wrong. */
@@ -92,7 +92,7 @@ export async function setMarker(id: string, text: string, token: string): Promis
   throw new Error(((await response.json()) as { error?: string }).error ?? response.statusText);
 }
 
-/** Part of a history in seconds on the run's axis, or with first what is available at once. */
+/** Part of a history in seconds on the run's axis or, with first, what is available immediately. */
 export type Part = { from: number; to: number } | { first: true };
 
 /** A run's history, thinned to about points rows. */

@@ -18,9 +18,9 @@ export interface Flag {
 
 /** The time axis that all charts of a run share; seconds. */
 export interface TimeAxis {
-  /** All that there is. */
+  /** The whole axis. */
   full: [number, number];
-  /** What is shown, null: all. */
+  /** The visible part; null: all. */
   view: [number, number] | null;
   phases: Phase[];
   flags: Flag[];

@@ -36,7 +36,7 @@ function content(b: Block, label: string, go?: Go): HTMLElement | null {
 const item = (l: Sentence, go?: Go): HTMLElement =>
   l.level ? el('li', { class: `level ${l.level}` }, el('b', {}, l.level), ' ', el('span', {}, ...text(l, go))) : el('li', {}, ...text(l, go));
 
-/** A line; one about a moment leads there. */
+/** A line; if it is about a moment, it links to it. */
 export function text(l: Sentence, go?: Go): (Node | string)[] {
   const whole = (words = '') => words.replaceAll(' %', '\u00a0%'); // a share stays on one line
   const parts: (Node | string)[] = [whole(l.text), ...(l.strong ? [el('b', {}, whole(l.strong))] : []), whole(l.rest)];

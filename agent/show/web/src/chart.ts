@@ -12,20 +12,20 @@ export interface Group {
   readonly theme: Theme;
   /** The run is live: its last values are the current ones. */
   readonly live: boolean;
-  /** Lines that the user has shown or hidden, against how they are at first. */
+  /** Lines that the user has shown or hidden, unlike their initial state. */
   readonly turned: ReadonlySet<string>;
   turn(line: string): void;
   /** Colour of a server, the same in all charts. */
   serverColour(target: string): string;
   zoom(from: number, to: number): void;
   reset(): void;
-  /** The cursor is at this second of the axis; null: it is in no chart. */
+  /** The second of the axis at the cursor; null: the cursor is outside all charts. */
   pointed(x: number | null): void;
 }
 
 const phaseNames = { before: 'before', warmup: 'warm-up', drain: 'drain' };
 
-/** One chart with its legend. It draws what its table holds when draw is called. */
+/** One chart with its legend. draw draws the current content of its table. */
 export class Chart {
   readonly root: HTMLElement;
   private plot: uPlot | null = null;
@@ -68,7 +68,7 @@ export class Chart {
     }
     this.series = series;
     if (!same) this.build();
-    // One value is no line; the tables have it.
+    // A single value is not a line; the tables have it.
     if (!this.group.live && !series.some((s) => s.values.filter((v) => v != null).length > 1)) return false;
     if (this.spec.only_changes) return series.some((s) => s.min !== s.max);
     return series.some((s) => s.min != null && (this.spec.even_zero || s.min !== 0 || s.max !== 0));
@@ -187,7 +187,7 @@ export class Chart {
     return visible.slice(1).map((upper, i) => ({ series: [upper, visible[i]!] }));
   }
 
-  /** What a screen reader says of the chart: the lines that are drawn, in words. Of a live run it changes now and then only. */
+  /** The chart's text for screen readers: its lines in words. For a live run, it changes only now and then. */
   private describe(): void {
     const now = Date.now();
     if (this.group.live && now - this.described < 10_000) return;
@@ -335,7 +335,7 @@ export class Chart {
       ctx.fillStyle = this.group.theme[p.kind];
       ctx.fillRect(left, bbox.top, right - left, bbox.height);
       const name = phaseNames[p.kind];
-      // A phase that is not over ends beyond the chart.
+      // A phase that has not ended extends beyond the chart.
       if (Math.min(right, bbox.left + bbox.width) - left > ctx.measureText(name).width + 8) {
         ctx.fillStyle = this.group.theme.text;
         ctx.fillText(name, left + 4, bbox.top + 11 * devicePixelRatio);
@@ -351,7 +351,7 @@ export class Chart {
     ctx.restore();
   }
 
-  /** Draws the markers above the curves, each with its number and as much of its text as there is room for. */
+  /** Draws the markers above the curves, each with its number and as much of its text as fits. */
   private flag(u: uPlot): void {
     const { ctx, bbox } = u;
     const unit = devicePixelRatio;
@@ -390,7 +390,7 @@ export class Chart {
   }
 }
 
-/** A text that is cut where there is no room for all of it; empty if little would be left. */
+/** A text that is cut to the available width; empty if little would be left. */
 function fitted(ctx: CanvasRenderingContext2D, text: string, room: number): string {
   if (ctx.measureText(text).width <= room) return text;
   let n = text.length;
@@ -400,7 +400,7 @@ function fitted(ctx: CanvasRenderingContext2D, text: string, room: number): stri
 
 const key = (s: Series): string => JSON.stringify(s.name);
 
-/** Steps of the time axis: those in which people count time. */
+/** Steps of the time axis, in units in which people count time. */
 const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800];
 const wholeSteps = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6, 2e6, 5e6, 1e7, 1e8, 1e9];
 /** Steps of a mean of counts that is less than one. */

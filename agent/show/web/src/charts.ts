@@ -10,7 +10,7 @@ import { colour, readTheme } from './theme';
 /** How many charts out of sight are drawn between two frames of the screen. */
 const chartsAFrame = 3;
 
-/** Charts that are shown together, perhaps behind a line. */
+/** Charts that are shown together, perhaps folded. */
 interface Part {
   ids: string[];
   row: HTMLElement;
@@ -89,7 +89,7 @@ export class Charts implements Group {
     this.drawAll();
   };
 
-  /** The lines that are not as they are at first. */
+  /** The lines that are not in their initial state. */
   readonly turned = new Set<string>();
 
   turn(line: string): void {
@@ -103,7 +103,7 @@ export class Charts implements Group {
     return colour(this.theme, i);
   }
 
-  /** Puts the charts where a document has them; those of a folded block are behind its line. */
+  /** Puts the charts at their places in a document; charts of a folded block are folded. */
   arrange(blocks: Block[]): void {
     const parts = blocks.map((b) => ({ fold: b.fold, ids: (b.drawings ?? []).flatMap((d) => d.chart ?? []) })).filter((p) => p.ids.length > 0);
     const json = JSON.stringify(parts);
@@ -118,7 +118,7 @@ export class Charts implements Group {
     });
     this.grid.replaceChildren(...this.parts.map((p) => p.root));
     this.place();
-    this.drawAll(); // what was behind a line before may be in sight now
+    this.drawAll(); // charts that were folded may be visible now
   }
 
   private place(): void {
@@ -162,7 +162,7 @@ export class Charts implements Group {
     });
   }
 
-  /** The charts that are not behind a line. */
+  /** The charts that are not folded. */
   private visible(): Chart[] {
     return [...this.charts.values()].filter((c) => c.root.checkVisibility());
   }
@@ -173,7 +173,7 @@ export class Charts implements Group {
     return 0;
   }
 
-  /** Draws the charts that can be seen at once, then a few with each frame. */
+  /** Draws the visible charts immediately, then a few with each frame. */
   private drawAll(): void {
     cancelAnimationFrame(this.drawing);
     const width = this.width();

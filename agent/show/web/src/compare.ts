@@ -77,7 +77,7 @@ export class CompareView {
       .catch((e: unknown) => this.fail(e instanceof Error ? e.message : String(e)));
   }
 
-  /** A line's name: that of its group, with a number if that has several runs. */
+  /** A line's name: the name of its group, with a number if the group has several runs. */
   private lineName(group: string, id: string): string {
     const runs = this.shown?.groups.find((g) => g.name === group)?.runs ?? [];
     return runs.length > 1 ? `${group} ${runs.findIndex((r) => r.id === id) + 1}` : group;
@@ -92,7 +92,7 @@ export class CompareView {
     return this.ids.flatMap((id) => this.histories.get(id)?.run ?? []);
   }
 
-  /** The groups: the runs themselves, or those that share the value by which they are grouped. */
+  /** The groups: single runs, or runs with the same value of the grouping label. */
   private chosen(): Chosen[] {
     if (!this.by) {
       return this.runs.map((r) => ({ name: '', ids: [r.id] })); // the agent names them
@@ -180,7 +180,7 @@ export class CompareView {
     this.charts.show({ intervals: shown.intervals.table(), servers: shown.servers.table(), host: shown.host.table() });
   }
 
-  /** A run's line in a chart; of servers and machines the largest value of all of them. */
+  /** A run's line in a chart; for servers and machines, the largest value of all. */
   private line(spec: Spec, table: Table, run: Run, group: string): Series | null {
     const all = table.of(spec.id);
     const name: [string, string, string] = [spec.id, group, run.id];
@@ -212,7 +212,7 @@ class Joined {
   table(): Table {
     const joined = new Table();
     if (this.tables.length === 0) return joined;
-    // A value that a run has no row for is undefined and no gap; null is one.
+    // A value for which a run has no row is undefined, which is not a gap; null is a gap.
     const [x, ...columns] = uPlot.join(
       this.tables,
       this.tables.map((t) => t.map(() => 2)),

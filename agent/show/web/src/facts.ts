@@ -3,7 +3,7 @@ import { el } from './dom';
 import * as format from './format';
 import type { Table } from './table';
 
-/** The share of failed transactions from which on it is part of the result. */
+/** The share of failed transactions above which it is part of the result. */
 const manyFailures = 0.01;
 
 /** A run's state in a word, and how it is coloured. */
@@ -45,10 +45,10 @@ export function parameters(r: RunDetail): HTMLElement {
   return list;
 }
 
-/** What the user should know of the run's servers; null if there is nothing. */
+/** A notice about the run's servers; null without one. */
 export const notice = (r: Run): HTMLElement | null => (r.notice ? el('p', { class: 'notice' }, `Servers: ${r.notice}.`) : null);
 
-/** A drain in words, as rundir.Drain has it: samples enclose the moment of catching up. */
+/** A drain in words, as in rundir.Drain: it ended between two samples. */
 export function drainText(d: Drain): string {
   if (d.seconds === undefined) return d.timed_out ? 'not caught up' : '–';
   const resolution = d.resolution_seconds ?? 0;
@@ -57,7 +57,7 @@ export function drainText(d: Drain): string {
   return `${Math.max(0, d.seconds - resolution).toFixed(1)} to ${d.seconds.toFixed(1)} s`;
 }
 
-/** The generators of a group, with what became of each; null of another run. */
+/** The generators of a group with their outcomes; null for other runs. */
 export function generators(r: Run): HTMLElement | null {
   const all = r.generators ?? [];
   if (all.length === 0) return null;
@@ -137,7 +137,7 @@ export function messages(r: RunDetail): HTMLElement | null {
   );
 }
 
-/** The operation and the statistic of a run's headline latency among its intervals, as the agent has it; of a run without one, the first percentile. */
+/** The operation and the statistic of a run's headline latency among its intervals, as the agent chose it; without one, the first percentile. */
 export function headlineName(r: Run, intervals: Table): string {
   const all = intervals.of(ids.latency).map((s) => `${s.name[1]} ${s.name[2]}`);
   const own = r.latency && `${r.latency.operation} ${r.latency.stat}`;

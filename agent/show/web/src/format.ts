@@ -6,7 +6,7 @@ export type Unit = Chart['unit'];
 const plain = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
 const short = new Intl.NumberFormat('en', { notation: 'compact', maximumSignificantDigits: 3 });
 
-/** A number as people read it; a dash if it is unknown. */
+/** A number in human-readable form; a dash if it is unknown. */
 export function number(v: number | null | undefined): string {
   if (v == null || !Number.isFinite(v)) return '–';
   const a = Math.abs(v);
@@ -97,5 +97,5 @@ const date = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle
 export const timeOfDay = (ms: number): string => clock.format(ms);
 export const dateTime = (ms: number): string => date.format(ms);
 
-/** A statistic's name for people: of several generators a percentile is the worst one's. */
+/** A statistic's name for people: a percentile of several generators is the worst generator's. */
 export const stat = (name: string): string => (name.endsWith('_worst') ? `worst generator’s ${name.slice(0, -'_worst'.length)}` : name);

@@ -4,13 +4,13 @@ import { badge, lasted, latencyName } from './facts';
 import * as format from './format';
 import { address, place, remember } from './place';
 
-/** How many runs are listed before the user asks for all, and of each group. */
+/** How many runs, in all and of each group, are listed before the user requests all. */
 const firstRuns = 30;
 
 interface Column {
   key: string;
   head: string;
-  /** What runs are ordered by; undefined comes last. */
+  /** The sort key of a run; undefined comes last. */
   order(r: Run): number | string | undefined;
 }
 
@@ -32,7 +32,7 @@ const columns: Column[] = [
 /** Columns that begin with the largest value. */
 const descending = new Set(['tps', 'errors', 'started', 'lasted', 'latency']);
 
-/** How the servers and the agent are, and the live and the recent runs. */
+/** The state of the servers and the agent, and the live and the recent runs. */
 export class ListView {
   readonly root = el('div', { class: 'list' });
   private runs: Run[] = [];
@@ -90,7 +90,7 @@ export class ListView {
     this.readAgent();
   }
 
-  /** Takes from the address what is shown. */
+  /** Takes the state of the view from the address. */
   restore(): void {
     const { query } = place();
     this.filter.value = query.get('q') ?? '';
@@ -154,7 +154,7 @@ export class ListView {
       this.root.querySelector<HTMLElement>(`[data-focus="${CSS.escape(focus)}"]`)?.focus();
   }
 
-  /** Draws the ended runs and returns how many of them. */
+  /** Draws the ended runs and returns their number. */
   private drawRecent(over: Run[], found: Run[]): number {
     if (found.length === 0) {
       refresh(this.recent, [el('p', { class: 'hint' }, over.length > 0 ? 'None that matches.' : 'None.')]);
@@ -218,7 +218,7 @@ export class ListView {
     for (const box of this.recent.querySelectorAll<HTMLInputElement>('.choose input')) box.checked = this.selected.has(box.dataset.run ?? '');
   }
 
-  /** By what runs can be grouped: the labels that they have, and some facts. */
+  /** The names by which runs can be grouped: their labels, and some facts. */
   private groups(over: Run[]): void {
     const labels = new Set(over.flatMap((r) => Object.keys(r.labels ?? {})));
     const names = ['workload', 'tool', 'threads', 'target'].filter((name) => over.some((r) => fact(r, name) !== undefined));
@@ -330,7 +330,7 @@ function refresh(old: Element, next: Element[]): void {
 const shownLabels = 3;
 const longestLabel = 40;
 
-/** The labels by which runs differ, the most different first. Bookkeeping of sweeps and A/B comparisons is what groups are for. */
+/** The labels by which runs differ, the most different first, without the bookkeeping of sweeps and A/B comparisons, which groups show. */
 function tellingLabels(runs: Run[]): string[] {
   const values = new Map<string, Set<string>>();
   for (const r of runs) for (const [k, v] of Object.entries(r.labels ?? {})) values.set(k, (values.get(k) ?? new Set()).add(v));
@@ -339,7 +339,7 @@ function tellingLabels(runs: Run[]): string[] {
   return differ.sort(([a, x], [b, y]) => y.size - x.size || a.localeCompare(b)).map(([k]) => k);
 }
 
-/** A run's labels: those that tell it from others. */
+/** A run's labels that distinguish it from others. */
 function labelsOf(r: Run, telling: string[]): HTMLElement[] {
   const own = telling.filter((k) => r.labels?.[k] !== undefined).slice(0, shownLabels);
   return own.map((k) => {
@@ -351,7 +351,7 @@ function labelsOf(r: Run, telling: string[]): HTMLElement[] {
 /** The value of a label or a fact. */
 export const factOrLabel = (r: Run, name: string): string | undefined => r.labels?.[name] ?? fact(r, name);
 
-/** A name by which runs fall into two groups or more, empty if it does not tell them apart. */
+/** A name that divides runs into two groups or more; empty if it does not distinguish them. */
 const commonGroup = (runs: Run[], by: string): string => (by && new Set(runs.map((r) => factOrLabel(r, by))).size > 1 ? by : '');
 
 function matcher(text: string): (r: Run) => boolean {
@@ -372,7 +372,7 @@ function matcher(text: string): (r: Run) => boolean {
 
 export const plural = (n: number, noun: string): string => `${n} ${noun}${n === 1 ? '' : 's'}`;
 
-/** How the agent is: what is wrong first. */
+/** The state of the agent: problems first. */
 function healthText({ health: h, servers, alerts }: Agent, now: number): HTMLElement[] {
   const down = servers.filter((s) => !s.up).length;
   const bad = [

@@ -1,7 +1,7 @@
 import { setMarker } from './api';
 import { el } from './dom';
 
-/** Where the token is until the tab is closed. */
+/** The key of the token, which is stored until the tab is closed. */
 const stored = 'benchwatch token';
 
 function token(): string {

@@ -12,7 +12,7 @@ import { TrendView } from './trend';
 const main = document.getElementById('main')!;
 const connection = document.getElementById('connection')!;
 
-/** Owns what is known of all runs, and the open view. */
+/** Owns the data of all runs, and the open view. */
 class Page implements Listener {
   private readonly runs = new Map<string, Run>();
   private total = 0;
@@ -82,7 +82,7 @@ class Page implements Listener {
     setText(connection, connected ? 'connected' : 'no connection to the agent, trying again');
   }
 
-  /** Reads what may have been missed while there was no stream. */
+  /** Reads data that may have been missed while there was no stream. */
   hello(h: Hello): void {
     if (this.version !== null && this.version !== h.version) location.reload();
     this.version = h.version;

@@ -1,4 +1,4 @@
-// What is shown is in the address, so that it can be sent to someone: #/runs/ID?from=10&to=20.
+// The address has the state of the view, so it can be sent to someone: #/runs/ID?from=10&to=20.
 
 export interface Place {
   path: string[];
@@ -13,7 +13,7 @@ function decoded(text: string): string {
   }
 }
 
-/** Where the address says that the page is. */
+/** The view that the address selects. */
 export function place(): Place {
   const [path = '', query = ''] = location.hash.replace(/^#\/?/, '').split('?', 2);
   return { path: path.split('/').filter(Boolean).map(decoded), query: new URLSearchParams(query) };
@@ -26,7 +26,7 @@ export function address(path: string[], query: Record<string, string> = {}): str
   return `#/${path.map(encodeURIComponent).join('/')}${text ? `?${text}` : ''}`;
 }
 
-/** Changes parameters of the present view without a step in the browser's history; empty ones go. */
+/** Changes parameters of the current view without a step in the browser's history; empty ones are removed. */
 export function remember(changes: Record<string, string>): void {
   const { path, query } = place();
   const next = address(path, { ...Object.fromEntries(query), ...changes });

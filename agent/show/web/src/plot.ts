@@ -1,13 +1,13 @@
 import type { Drawing } from './api';
 import { el } from './dom';
 
-/** How wide a drawing is of which two stand side by side on a wide screen; as in page.css. */
+/** The width of a drawing if two are side by side on a wide screen; as in page.css. */
 export function plotWidth(container: Element): number {
   const whole = container.clientWidth || 520;
   return Math.round(whole > 1000 ? (whole - 16) / 2 - 26 : whole - 26);
 }
 
-/** A drawing of the agent with its legend and notes. The agent escapes all that is foreign in it. */
+/** A drawing of the agent with its legend and notes. The agent escapes all foreign text in it. */
 export function plot(p: Drawing): HTMLElement {
   const legend = (p.legend ?? []).map((l) =>
     el('li', {}, drawing(`<svg viewBox="0 0 24 8"><path class="line ${l.class}" d="M0 4H24"/></svg>`), l.name),

@@ -1,7 +1,7 @@
 import { documentOf } from './api';
 import { place } from './place';
 
-/** Prints the report of the run that is shown in place of the page: charts on a canvas and closed folds print badly. */
+/** Prints the report of the shown run instead of the page: charts on a canvas and closed folds print badly. */
 export function printReports(): void {
   let restore: (() => void) | null = null;
   window.addEventListener('beforeprint', () => {
@@ -35,7 +35,7 @@ function read(address: string): Report | null {
   return { style, body: new DOMParser().parseFromString(before + after, 'text/html') };
 }
 
-/** Shows a document with its own style, and returns what brings the page back. */
+/** Shows a document with its own style, and returns a function that restores the page. */
 function show({ style: text, body: report }: Report): () => void {
   const style = new CSSStyleSheet();
   style.replaceSync(text);

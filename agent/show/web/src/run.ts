@@ -33,7 +33,7 @@ import { Tiles } from './tiles';
 /** Rows that are requested; a live run may grow to three times that in the page. */
 const points = 1200;
 const keptRows = 64;
-/** The section of a document in whose place the page has its own charts. */
+/** The section of a document that the page replaces by its own charts. */
 const chartSection = 'time';
 const moreCharts = 'more';
 
@@ -49,7 +49,7 @@ export class RunView {
   private markers: Marker[] = [];
   private damage: string[] = [];
   private tables = noTables();
-  /** Tables of the part that is shown, if those of the run are too coarse. */
+  /** Tables of the visible part, if the run's tables are too coarse. */
   private detail: Tables | null = null;
   /** The last rows: the history that is being read may lack them. */
   private recent: Row[] = [];
@@ -64,14 +64,14 @@ export class RunView {
   private readonly tiles = new Tiles();
   private readonly team = el('div'); // the generators of a group
   private readonly asked = el('p', { class: 'hint' });
-  private documentOf = ''; // the state of which the document was read last
+  private documentOf = ''; // the state for which the document was last read
   private marking: HTMLElement | null = null;
   private readonly charts: Charts;
   private readonly marks = el('div');
   private readonly about = el('div', { class: 'about' });
   private readonly configuration = el('div', { class: 'document' });
   private readonly note = el('p', { class: 'id' });
-  /** What a run that is not over shows beside its charts. */
+  /** What an active run shows besides its charts. */
   private readonly before = el('div', {}, this.tiles.root, this.team, this.asked);
   private readonly after = el('div', {}, this.marks, this.about, this.configuration);
   /** The sections of the document before and after the charts. */
@@ -99,7 +99,7 @@ export class RunView {
     this.note.textContent = id;
     this.restore();
     this.root.append(this.problem, this.head, this.firing, this.comparison, this.before, this.upper, this.charts.root, this.lower, this.after);
-    // Markers are set with the token of the webhook; without one nothing is offered.
+    // Markers are set with the token of the webhook; without a token there is no form.
     getAgent()
       .then(({ health }) => {
         if (!health.token) return;
@@ -109,7 +109,7 @@ export class RunView {
       .catch(() => undefined);
   }
 
-  /** Takes from the address which part and which lines are shown. */
+  /** Takes the visible part and the visible lines from the address. */
   restore(): void {
     const { query } = place();
     const [from, to] = [Number(query.get('from') ?? NaN), Number(query.get('to') ?? NaN)];
@@ -122,7 +122,7 @@ export class RunView {
     for (const line of (query.get('lines') ?? '').split(',').filter(Boolean)) this.charts.turned.add(line);
   }
 
-  /** Whether nothing is known of the run yet. */
+  /** Whether nothing is known about the run yet. */
   get empty(): boolean {
     return this.run === null;
   }
@@ -164,7 +164,7 @@ export class RunView {
     void this.busy(shown);
   }
 
-  /** Shows an ended run by its document. That of a run that is not over is read only if the user asks: it reads all files. */
+  /** Shows the document of an ended run. The document of an active run is only read on request, since it needs all files. */
   private describe(): void {
     const run = this.run;
     if (!run) return;
@@ -222,7 +222,7 @@ export class RunView {
     this.recent = [];
     this.run = h.run;
     this.compared();
-    this.configured(h.run.phase === 'over' ? [] : h.settings); // of an ended run they are in its document
+    this.configured(h.run.phase === 'over' ? [] : h.settings); // the document of an ended run has them
     for (const row of seen) this.row(row);
     this.detail = null;
     this.facts();
@@ -261,7 +261,7 @@ export class RunView {
     this.draw();
   }
 
-  /** The alerts that fire now. After the end nothing says that one still does. */
+  /** The alerts that fire now. After the end of the run, their state is unknown. */
   private showFiring(): void {
     const all = this.run && this.run.phase !== 'over' ? this.markers.filter((m) => m.kind === 'alert' && m.end === undefined) : [];
     if (all.length === 0) {
@@ -275,7 +275,7 @@ export class RunView {
     );
   }
 
-  /** The state of an A/B comparison has changed; without a name that of this run is shown for the first time. */
+  /** The state of an A/B comparison has changed; without a name, this run's comparison is shown for the first time. */
   compared(id?: string): void {
     const own = this.run && comparisonOf(this.run);
     if (!own || (id !== undefined && id !== own)) return;
@@ -414,13 +414,13 @@ export class RunView {
   }
 }
 
-/** The list of a section beside its charts: how to read a drawing is for those of the report. */
+/** The list of a section beside its charts, without the notes on reading drawings, which only the report needs. */
 const notes = (s: Section | undefined, zoom: (x: number) => void): HTMLElement[] =>
   s
     ? [el('div', { class: 'notes', 'data-section': s.id }, ...sectionBlocks({ ...s, blocks: s.blocks.filter((b) => b.lines && !b.prose) }, zoom))]
     : [];
 
-/** What else there is of a run. */
+/** Links to the other views and files of a run. */
 function links(r: RunDetail, marking: HTMLElement | null): HTMLElement {
   const link = (text: string, path: string) => el('a', { href: documentOf(r.id, path) }, text);
   return el(
@@ -438,7 +438,7 @@ function links(r: RunDetail, marking: HTMLElement | null): HTMLElement {
   );
 }
 
-/** What distinguishes runs of this kind, as the history takes it. */
+/** The facts that distinguish runs of this kind, as conditions of the history. */
 const kind = (r: Run): string =>
   ['tool', 'workload', 'threads']
     .filter((name) => /^\S+$/.test(fact(r, name) ?? ''))

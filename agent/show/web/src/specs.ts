@@ -6,9 +6,9 @@ import type { Series } from './table';
 export interface Spec extends Chart {
   table: TableName;
   label(name: Name): string;
-  /** The lines that are visible at first, of those that there are. */
+  /** Selects the existing lines that are visible at first. */
   visible(all: Name[]): Name[];
-  /** Whether a line has anything to show: an operation that the tool can do and did not has none. */
+  /** Whether a line has anything to show: an operation that the tool did not execute has nothing. */
   hasTraffic(s: Series): boolean;
   /** Whether the legend puts the statistics of an operation together. */
   byOperation: boolean;
@@ -42,7 +42,7 @@ export function specOf(chart: Chart, headline: Headline): Spec {
   };
 }
 
-/** Of what the tool reports: throughput of the transactions; latency of the operations that are its work, by one statistic. */
+/** For the tool's values: throughput of the transactions; latency of the operations that are its work, with one statistic. */
 function mainLines(all: Name[], { stats, not_work: notWork }: Headline): Name[] {
   const work = all.filter(([, of]) => !notWork.some((end) => of === end || of.endsWith(`_${end}`)));
   const transactions = work.filter(([, of]) => of === 'transaction');

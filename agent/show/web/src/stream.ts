@@ -1,7 +1,7 @@
 import type { Hello, Marker, Row, Run, Section } from './api';
 
 export interface Listener {
-  /** Connected, perhaps again: what was shown may be out of date. */
+  /** Connected, perhaps again: the view may be out of date. */
   hello(hello: Hello): void;
   run(run: Run): void;
   gone(id: string): void;
@@ -13,7 +13,7 @@ export interface Listener {
   state(connected: boolean): void;
 }
 
-const silence = 15_000; // the agent says something every 5 s
+const silence = 15_000; // the agent sends an event every 5 s
 const hiddenFor = 60_000;
 
 /** Keeps a stream of the agent's events open, whatever happens to the agent. */

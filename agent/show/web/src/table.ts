@@ -1,6 +1,6 @@
 import type { Name, Row, TableData } from './api';
 
-/** One series of a table and what it was over the whole run. */
+/** One series of a table and its statistics over the whole run. */
 export interface Series {
   name: Name;
   values: (number | null)[];
@@ -8,15 +8,15 @@ export interface Series {
   max: number | null;
   /** While the tool ran; null before the run is read at its end. */
   mean: number | null;
-  /** Of an ended run's latencies, which have no mean. */
+  /** For latencies of an ended run, which have no mean. */
   median?: number | null;
 }
 
-/** Columns over one axis of seconds; null is what was not told. */
+/** Columns over one axis of seconds; null is an unknown value. */
 export class Table {
   readonly series = new Map<string, Series>();
   x: number[] = [];
-  /** Rows that the agent has of this part; more than x has if it was thinned. */
+  /** The number of rows that the agent has for this part; more than in x if it was thinned. */
   rows = 0;
 
   constructor(data?: TableData) {

@@ -12,13 +12,13 @@ interface Tile {
   note: HTMLElement;
 }
 
-/** The few big numbers of a run that is not over. */
+/** The few big numbers of an active run. */
 export class Tiles {
   readonly root = el('div', { class: 'tiles' });
   private readonly tiles = new Map<string, Tile>();
   private readonly progress = el('progress', { 'aria-label': 'Share of the planned time' });
 
-  /** Shows a run whose tool ended at a second of the axis: what happens then is no longer the load. */
+  /** Shows a run whose tool ended at a second of the axis: later values are not from the load. */
   update(r: RunDetail, tables: Record<TableName, Table>, now: number, end: number): void {
     const going = live(r);
     const loaded = (name: string) => tables.servers.of(name).map((s) => during(s, tables.servers.x, end));

@@ -54,7 +54,7 @@ export class TrendView {
   /** Called once a second; new runs are shown when the view is opened again. */
   tick(): void {}
 
-  /** Takes from the address what is shown. */
+  /** Takes the state of the view from the address. */
   restore(): void {
     this.where.value = place().query.get('where') ?? '';
     this.load();
