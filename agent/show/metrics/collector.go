@@ -141,14 +141,15 @@ func (g *Gatherer) role(s *engine.Sample) string {
 // and the restarts.
 func (g *Gatherer) sample(s *engine.Sample) {
 	g.values = append(g.values[:0], s.Target.Name, s.Target.Engine, s.Target.Cluster, g.role(s))
-	labels := g.values
+	own := len(g.values)
 	for v := range s.All {
-		g.values = append(labels, v.Labels...)
+		g.values = append(g.values[:own], v.Labels...)
 		g.emit(engineFamilies.of(v.Metric), v.V, g.values...)
 	}
 	if !s.Up() {
 		return
 	}
+	labels := g.values[:own]
 	g.emit(dbDuration, s.Answered.Sub(s.Asked).Seconds(), labels...)
 	g.emit(dbSampledAt, seconds(s.Answered), labels...)
 	g.emit(dbInfo, 1, append(labels, label(s.Status.Version), s.Status.Flavour)...)

@@ -30,6 +30,7 @@ type conn struct {
 	server     *Server
 	refreshed  time.Time
 	refused    map[string]error // by statement
+	headers    []header         // of the answers with rows
 	statements *uint64          // sent by the prober so far
 }
 
@@ -75,13 +76,31 @@ func (c *conn) Rows(ctx context.Context, statement string) ([]Row, error) {
 	}
 	var answer []Row
 	err := c.query(ctx, statement, func(rows sqldriver.Rows) (err error) {
-		answer, err = readRows(rows)
+		answer, err = readRows(rows, c.header(rows.Columns()))
 		return err
 	})
 	if Refused(err) {
 		c.refused[statement] = err
 	}
 	return answer, err
+}
+
+// mostHeaders bounds the headers that a connection keeps. A tick has a few statements.
+const mostHeaders = 16
+
+// header returns the header of an answer. Each tick has the same statements.
+func (c *conn) header(columns []string) header {
+	for _, h := range c.headers {
+		if slices.Equal(h.names, columns) {
+			return h
+		}
+	}
+	h := newHeader(columns)
+	if len(c.headers) == mostHeaders {
+		c.headers = c.headers[:0]
+	}
+	c.headers = append(c.headers, h)
+	return h
 }
 
 // values runs a SHOW statement with two columns.

@@ -105,7 +105,7 @@ var combinedNames = []string{"Innodb_dblwr_pages_written", "Innodb_page_size", "
 // server reports.
 func readVariables(tick *Tick, out *engine.Status) {
 	if out.Values == nil {
-		out.Values = make([]engine.Value, 0, len(variables)+32)
+		out.Values = make([]engine.Value, 0, len(variables)+64)
 	}
 	variables.Read(out, tick.Status.Number)
 	pages, ok := tick.Status.Number("Innodb_dblwr_pages_written")

@@ -43,7 +43,7 @@ type Needs struct {
 	Options engine.OptionChecks
 }
 
-// Tick is what has been read before a detail is called.
+// Tick is what has been read before a detail is called. It is valid until the detail returns.
 type Tick struct {
 	Target *engine.Target
 	Server *Server

@@ -14,6 +14,9 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 )
 
+// mostStatus is the number of variables from which their memory is not kept for the next tick.
+const mostStatus = 1024
+
 // prober samples one server through one connection.
 type prober struct {
 	target  engine.Target
@@ -25,13 +28,14 @@ type prober struct {
 	budget     engine.Budget
 	conn       *conn  // nil: not connected
 	statements uint64 // sent so far
+	status     Values // of the current tick
 	autocommit autocommits
 
 	showStatus, showVariables, showSettings string // statements
 }
 
 func newProber(t engine.Target, details []Detail, log *slog.Logger) (engine.Prober, error) {
-	p := &prober{target: t, details: details, log: log}
+	p := &prober{target: t, details: details, log: log, status: Values{}}
 	status, system, settings := slices.Concat(variables.Names(), []string{"Uptime"}, autocommitNames, combinedNames), slices.Clone(serverVariables), slices.Clone(settingNames)
 	options := engine.OptionChecks{}
 	for _, d := range details {
@@ -122,22 +126,25 @@ func (p *prober) sample(ctx context.Context) (*engine.Status, error) {
 	if err := p.refresh(ctx); err != nil {
 		return nil, err
 	}
-	values := make(Values, 128)
-	if err := p.conn.values(ctx, p.showStatus, values); err != nil {
+	if len(p.status) > mostStatus {
+		p.status = Values{}
+	}
+	clear(p.status)
+	if err := p.conn.values(ctx, p.showStatus, p.status); err != nil {
 		return nil, err
 	}
 	trip, err := p.roundTrip(ctx)
 	if err != nil {
 		return nil, err
 	}
-	tick := &Tick{Target: &p.target, Server: p.conn.server, Status: values}
+	tick := &Tick{Target: &p.target, Server: p.conn.server, Status: p.status}
 	out, err := Decode(ctx, tick, p.conn, p.details)
 	if err != nil {
 		return nil, err
 	}
 	out.RoundTrip = trip
 	out.Set(engine.AgentStatementsTotal, float64(p.statements))
-	if n, ok := p.autocommit.read(p.conn.server, values); ok {
+	if n, ok := p.autocommit.read(p.conn.server, p.status); ok {
 		out.Set(engine.AutocommitsTotal, n)
 	}
 	return out, nil

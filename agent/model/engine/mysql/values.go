@@ -49,25 +49,34 @@ func boolean(text string) (value, ok bool) {
 // Row is one row of an answer. Methods accept several names for a column, since versions rename
 // columns (Slave_…, Replica_…).
 type Row struct {
-	columns map[string]int
+	columns map[string]int // never changes
 	values  []sql.NullString
 }
 
 // NewRow returns a row. It ignores values beyond the columns.
 func NewRow(columns []string, values []sql.NullString) Row {
-	index := make(map[string]int, len(columns))
-	for i, c := range columns {
-		index[c] = i
+	return Row{columns: newHeader(columns).index, values: values}
+}
+
+// header is the columns of an answer.
+type header struct {
+	names []string
+	index map[string]int
+}
+
+func newHeader(names []string) header {
+	h := header{names, make(map[string]int, len(names))}
+	for i, name := range names {
+		h.index[name] = i
 	}
-	return Row{columns: index, values: values}
+	return h
 }
 
 // readRows reads a whole answer.
-func readRows(rows driver.Rows) (answer []Row, err error) {
-	header := NewRow(rows.Columns(), nil)
+func readRows(rows driver.Rows, columns header) (answer []Row, err error) {
 	var text []byte
 	err = eachRow(rows, func(values []driver.Value) error {
-		row := Row{columns: header.columns, values: make([]sql.NullString, len(values))}
+		row := Row{columns: columns.index, values: make([]sql.NullString, len(values))}
 		for i, v := range values {
 			text = appendText(text[:0], v)
 			row.values[i] = sql.NullString{String: string(text), Valid: v != nil}
