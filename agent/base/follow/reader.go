@@ -255,6 +255,9 @@ func (r *Reader) Last() []byte { return r.last }
 // and may be ErrRewritten.
 func (r *Reader) Next(ctx context.Context) (Line, error) {
 	for {
+		if line, ok := r.lines.next(); ok {
+			return line, nil
+		}
 		line, err := r.Poll(ctx)
 		if !errors.Is(err, ErrQuiet) {
 			return line, err

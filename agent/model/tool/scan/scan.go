@@ -140,38 +140,50 @@ func (l *Line) Fixed(places, shift int) (float64, bool) {
 	for i < len(b) && b[i] == ' ' {
 		i++
 	}
-	start, n := i, uint64(0)
+	start, n := i, int64(0)
 	for i < len(b) && b[i]-'0' <= 9 {
-		n = n*10 + uint64(b[i]-'0')
+		n = n*10 + int64(b[i]-'0')
 		i++
 	}
 	if i == start {
-		number := Line{b, i}
-		if !number.NotANumber() {
-			return 0, false
-		}
-		l.at = number.at
-		return math.NaN(), true
+		return l.notANumber(start)
 	}
+	if i == len(b) || b[i] != '.' {
+		return 0, false
+	}
+	i++
 	point := i
-	if point == len(b) || b[point] != '.' {
+	for i < len(b) && b[i]-'0' <= 9 {
+		n = n*10 + int64(b[i]-'0')
+		i++
+	}
+	switch digits := i - start - 1; {
+	case i-point != places || digits > maxDigits:
 		return 0, false
-	}
-	for i++; i < len(b) && b[i]-'0' <= 9; i++ {
-		n = n*10 + uint64(b[i]-'0')
-	}
-	digits := i - start - 1
-	if i-point-1 != places || digits > maxDigits {
-		return 0, false
-	}
-	v := float64(n) / powersOfTen[places+shift]
-	if digits > 15 { // n is not exact
-		var err error
-		if v, err = strconv.ParseFloat(string(b[start:i])+"e-"+strconv.Itoa(shift), 64); err != nil {
-			return 0, false
-		}
+	case digits > 15: // n is not exact
+		return l.long(start, i, shift)
 	}
 	l.at = i
+	return float64(n) / powersOfTen[places+shift], true
+}
+
+// notANumber reads from an index on.
+func (l *Line) notANumber(from int) (float64, bool) {
+	number := Line{l.text, from}
+	if !number.NotANumber() {
+		return 0, false
+	}
+	l.at = number.at
+	return math.NaN(), true
+}
+
+// long reads the digits between two indexes.
+func (l *Line) long(from, to, shift int) (float64, bool) {
+	v, err := strconv.ParseFloat(string(l.text[from:to])+"e-"+strconv.Itoa(shift), 64)
+	if err != nil {
+		return 0, false
+	}
+	l.at = to
 	return v, true
 }
 
