@@ -157,10 +157,10 @@ type Report struct {
 
 // Reset empties r for reuse; the slices keep their memory.
 func (r *Report) Reset(kind Kind, run int) {
-	*r = Report{
-		Kind: kind, Run: run, Rates: r.Rates[:0], Counts: r.Counts[:0], Latencies: r.Latencies[:0], Within: r.Within[:0],
-		Values: r.Values[:0], Buckets: r.Buckets[:0],
-	}
+	rates, counts, latencies, within, values, buckets := r.Rates[:0], r.Counts[:0], r.Latencies[:0], r.Within[:0], r.Values[:0], r.Buckets[:0]
+	*r = Report{} // a literal with all fields would be built elsewhere and copied
+	r.Kind, r.Run = kind, run
+	r.Rates, r.Counts, r.Latencies, r.Within, r.Values, r.Buckets = rates, counts, latencies, within, values, buckets
 }
 
 // ResetError empties r and makes it an Error of a run.

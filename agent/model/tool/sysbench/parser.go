@@ -320,8 +320,10 @@ func (p *Parser) deliver(f form, seconds int, emit func(*tool.Report)) {
 	if f.commits {
 		p.trueTransactions(r, f.parts)
 	}
-	if reads, writes := r.Rate(tool.Read), r.Rate(tool.Write); f.legacy && reads.Known && writes.Known {
-		r.AddRate(tool.Query, hundredths(reads.Value+writes.Value)) // 0.x does not print the others
+	if f.legacy {
+		if reads, writes := r.Rate(tool.Read), r.Rate(tool.Write); reads.Known && writes.Known {
+			r.AddRate(tool.Query, hundredths(reads.Value+writes.Value)) // 0.x does not print the others
+		}
 	}
 	p.run.clock = series.Some(seconds)
 	p.run.gap, p.run.reset = false, false
