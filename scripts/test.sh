@@ -9,6 +9,8 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cd "$here/.."
 logs=build/test
 mkdir -p "$logs"
+# With it the build cache also serves a clone in another folder.
+export GOFLAGS="${GOFLAGS:+$GOFLAGS }-trimpath"
 : >"$logs/durations"
 : >"$logs/results"
 
