@@ -43,6 +43,7 @@ func (s *session) within(ctx context.Context, use func(context.Context) error) e
 	if err != nil {
 		return driver.ErrBadConn // it is closed
 	}
+	defer func() { _ = s.net.SetDeadline(time.Time{}) }() // it would wake the process
 	stop := context.AfterFunc(ctx, func() { _ = s.net.SetDeadline(time.Unix(1, 0)) })
 	err = use(context.WithoutCancel(ctx))
 	switch {
