@@ -105,7 +105,8 @@ export function stat(o: Stat): AnyPanel {
     .span(o.span)
     .height(o.height ?? 5);
   if (o.decimals !== undefined) panel.decimals(o.decimals);
-  if (o.queries.some((q) => isOverRange(q.expr))) panel.maxDataPoints(2000);
+  // As many points as Prometheus gives at most: two seconds apart in six hours, so that a total of a short run is right.
+  if (o.queries.some((q) => isOverRange(q.expr))) panel.maxDataPoints(11000);
   panel.mappings([...(o.mappings ?? []), nothing(o)]);
   overrides(panel, o);
   return panel;
