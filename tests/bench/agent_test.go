@@ -39,7 +39,7 @@ func BenchmarkLineToMetrics(b *testing.B) {
 	})
 }
 
-// lineToMetrics appends lines, each with a value of its own, and scrapes until it appears.
+// lineToMetrics appends lines with different values, and scrapes until each appears.
 func lineToMetrics(d *daemon, log, series string) values {
 	f, err := os.OpenFile(log, os.O_APPEND|os.O_WRONLY, 0)
 	must(d.b, f, err)
@@ -170,8 +170,8 @@ func BenchmarkObserve(b *testing.B) {
 	builds(func(program, binary string) {
 		measure(b, program, func(b *testing.B) values {
 			d, file := startAgent(b, binary, config)
-			// A benchmark that leaves the servers alone, so that all are measured under the
-			// same load; its reports are sysbench's own.
+			// A benchmark that does not use the servers, so that all programs are measured under the same load; its
+			// reports are sysbench's own.
 			load := exec.Command(binary, append(recording(binary, file, 3), "sysbench", "cpu", "--report-interval=1", "--time=300", "run")...)
 			must(b, 0, servers.StartAttached(load))
 			b.Cleanup(func() {
@@ -208,7 +208,7 @@ func recording(binary, file string, n int) []string {
 	return append(args, "--")
 }
 
-// observing scrapes programs once a second and returns what they need together.
+// observing scrapes programs once a second and returns their total cost.
 func observing(all ...*daemon) values {
 	const window = 30 * time.Second
 	scrape := func(window time.Duration) {
@@ -300,10 +300,10 @@ func sampling(d *daemon) values {
 	return values{"cpu-%": cpu, "cpu-%/target": cpu / float64(len(last)), "MiB": resident, "private-MiB": private, "worst-tick-ms": 1000 * worst}
 }
 
-// BenchmarkRounds runs sysbench with and without everything of benchwatch (agent at 1 Hz on
-// three servers, wrapper) as `benchwatch ab` does: in short blocks that alternate, with sysbench against
-// itself beside them, until the difference is within one per cent, or is not. resolution-% is half the interval of
-// the ratio, noise-floor-% what sysbench shows against itself.
+// BenchmarkRounds runs sysbench with and without everything of benchwatch (agent at 1 Hz on three servers, wrapper) as
+// `benchwatch ab` does: in short blocks that alternate, with sysbench against itself beside them, until it is decided
+// whether the difference is within one per cent. resolution-% is half the interval of the ratio, noise-floor-% the
+// difference between sysbench and itself.
 func BenchmarkRounds(b *testing.B) {
 	config := targets(b, 3)
 	g, err := database()
@@ -370,7 +370,7 @@ func observed(b *testing.B, g *servers.Group, binary, config string, command []s
 	wrapper := exec.Command(binary, append(recording(binary, file, 3), command...)...)
 	wrapper.Stdout = &out
 	must(b, 0, servers.StartAttached(wrapper))
-	// Its own share can only be read while it lives; in the end sysbench's is in it.
+	// Its own share can only be read while it runs; at the end it includes sysbench's.
 	ended, own := make(chan error, 1), 0.0
 	go func() { ended <- wrapper.Wait() }()
 	tick := time.NewTicker(100 * time.Millisecond)
@@ -394,7 +394,7 @@ func observed(b *testing.B, g *servers.Group, binary, config string, command []s
 
 var transactions = regexp.MustCompile(`transactions: +\d+ +\(([\d.]+) per sec\.\)`)
 
-// throughput is what sysbench printed in the end.
+// throughput returns the throughput that sysbench printed at the end.
 func throughput(b *testing.B, out string) float64 {
 	m := transactions.FindStringSubmatch(out)
 	if m == nil {

@@ -17,9 +17,8 @@ import (
 	"github.com/benchwatch/benchwatch/internal/servers"
 )
 
-// BenchmarkLong measures the memory and the time of what reads the longest runs: one
-// of 10 million intervals, and one of a week with three servers, whose page the agent
-// shows.
+// BenchmarkLong measures the memory and the time of the commands and the page that read the longest runs: one of 10
+// million intervals, and one of a week with three servers, whose page the agent shows.
 func BenchmarkLong(b *testing.B) {
 	data := b.TempDir()
 	for _, r := range []longrun.Run{{ID: "intervals", Intervals: 10_000_000}, {ID: "week", Intervals: 604_800, Ticks: 604_800, Targets: 3}} {

@@ -1,12 +1,11 @@
 //go:build bench
 
-// Package bench measures what observing costs, beside other programs that do the same, in
-// the same run on the same machine. `make bench` runs it. Each figure is a sub-benchmark
-// named …/program=NAME, so that benchstat -col /program compares several runs; a table of
-// all figures follows at the end.
+// Package bench compares the cost of observing with other programs that do the same, in the same run on the same
+// machine. `make bench` runs it. Each figure is a sub-benchmark named …/program=NAME, so that benchstat -col /program
+// compares several runs; a table of all figures follows at the end.
 //
-// BENCHWATCH_BEFORE names another benchwatch to measure, too, such as that of the previous
-// commit. BENCHWATCH_BEFORE_READ is the command of its ./tests/bench/read.
+// BENCHWATCH_BEFORE names another benchwatch to measure, such as a build of the previous commit. BENCHWATCH_BEFORE_READ
+// is the command of its ./tests/bench/read.
 package bench
 
 import (
@@ -38,7 +37,7 @@ const (
 	before = "before"
 )
 
-// budget is what a figure has to keep to on an idle machine, by figure and unit.
+// budget is the limit of each figure on an idle machine, by figure and unit.
 var budget = map[string]string{
 	"Parse/log=sysbench-intervals lines/cpu-s":     ">= 40 times mtail",
 	"Parse/log=sysbench-intervals allocs/line":     "0",
@@ -141,7 +140,7 @@ func measure(b *testing.B, program string, f func(b *testing.B) values) {
 	})
 }
 
-// builds calls f for benchwatch, and for the one from before if there is one.
+// builds calls f for benchwatch, and for the earlier build if there is one.
 func builds(f func(program, binary string)) {
 	root, err := servers.Repository()
 	if err != nil {
@@ -282,9 +281,8 @@ func (d *daemon) usage() (cpu float64) {
 	return statOf(d.b, d.cmd.Process.Pid).CPUTime()
 }
 
-// memory returns the resident MiB, and those that are the process's own. The others are pages
-// of its program, which the kernel has in its page cache anyway and maps in pieces as large as
-// it likes.
+// memory returns the resident MiB, and the private part of them. The rest are pages of the program, which are in the
+// page cache anyway and which the kernel maps in pieces of any size.
 func (d *daemon) memory() (resident, private float64) {
 	d.b.Helper()
 	p, err := procfs.NewProc(d.cmd.Process.Pid)

@@ -116,9 +116,8 @@ func mtail(b *testing.B, lines int, path string, o output) values {
 		"--progs="+filepath.Join("mtail", o.program), "--logs")
 }
 
-// reading returns the lines per CPU second of a program whose last argument is the path of
-// a log, and its allocations if that is all it prints. What a short log costs, one output as
-// it was captured, does not count.
+// reading returns the lines per CPU second of a program whose last argument is the path of a log, and its allocations
+// if that is all it prints. The cost of a short log, one captured output, is subtracted.
 func reading(b *testing.B, o output, lines int, path string, command ...string) values {
 	b.Helper()
 	text := o.read(b)

@@ -26,7 +26,7 @@ func steppable(t *testing.T) string {
 	if _, err := os.Stat(binary); err == nil {
 		return binary
 	}
-	// In a place that stays, so that what is compiled is kept: it is nearly everything. No ./... has it.
+	// In a permanent folder, so that compiled packages, which are nearly everything, are cached. No ./... includes it.
 	dir := filepath.Join(repository(t), "build", "_chaos")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
@@ -137,7 +137,7 @@ func (l *lab) elsewhere(id string, ahead time.Duration) {
 		return
 	}
 	l.watch.Disturb(true, func() {
-		// Another machine knows of no step that was not recorded here.
+		// Another machine knows no step that was not recorded here.
 		l.until(10*time.Second, "the steps are recorded", func() error {
 			meta, err := rundir.At(l.agent.DataDir, id).Load()
 			if recorded := meta.Clock.Ahead(); err == nil && (recorded-ahead).Abs() > time.Second/2 {
@@ -162,7 +162,7 @@ func (l *lab) elsewhere(id string, ahead time.Duration) {
 	total.add("time namespaces", 1)
 }
 
-// monotonic: what was recorded of each server is in the order of time.
+// monotonic: the record of each server is in the order of time.
 func (l *lab) monotonic(id string) {
 	l.t.Helper()
 	text, err := os.ReadFile(rundir.At(l.agent.DataDir, id).Path(rundir.StatusFile))

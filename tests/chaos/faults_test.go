@@ -40,7 +40,7 @@ func abandoned(w http.ResponseWriter, r *http.Request, serve http.HandlerFunc) {
 	serve(&fakegrafana.Recorder{}, r)
 }
 
-// answers are what a Grafana, or a proxy before it, answers when it fails.
+// answers are the answers of a failing Grafana, or of a proxy in front of it.
 var answers = map[string]http.HandlerFunc{
 	"500":            fakegrafana.Status(500, "", `{"message":"database is locked"}`),
 	"502 HTML":       fakegrafana.Status(502, "Content-Type: text/html", "<html>Bad Gateway</html>"),
@@ -146,7 +146,7 @@ func (l *lab) post(body io.Reader, token string) error {
 	return nil
 }
 
-// brokenPost sends what must not be taken.
+// brokenPost sends requests that must be refused.
 func (l *lab) brokenPost(body []byte) {
 	switch l.rand.IntN(4) {
 	case 0:
@@ -179,13 +179,12 @@ func (l *lab) half(text string) net.Conn {
 	return conn
 }
 
-// nothing is a connection that there is not.
+// nothing is a missing connection.
 type nothing struct{ net.Conn }
 
 func (nothing) Close() error { return nil }
 
-// attack has clients read slowly, or not at all, and send halves of requests, until the
-// function returned is called.
+// attack has clients read slowly or never, and send partial requests, until the returned function is called.
 func (l *lab) attack(count int) (stop func()) {
 	requests := []string{
 		"GET /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{",                          // half a body
@@ -209,7 +208,7 @@ func (l *lab) attack(count int) (stop func()) {
 	}
 }
 
-// page attaches a live page until the function returned is called.
+// page attaches a live page until the returned function is called.
 func (l *lab) page() (stop func()) {
 	res, err := http.Get("http://" + l.agent.Address + "/api/events")
 	if err != nil {

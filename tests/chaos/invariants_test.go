@@ -82,7 +82,7 @@ func (l *lab) outputUntouched() {
 			got, err := os.ReadFile(name)
 			l.must(err)
 			if r.full && l.agent.Meta(l.t, r.id).Outcome == rundir.Failed {
-				// Its writes failed, as without benchwatch, and it said so.
+				// Its writes failed, as without benchwatch, and it reported that.
 				got, _, _ = bytes.Cut(got, []byte("replay: "))
 				want = want[:min(len(got), len(want))]
 			}
@@ -104,7 +104,7 @@ func (l *lab) countersNeverFall() {
 	l.fault(agents.FallenCounter)
 }
 
-// othersKeepPace: what answers is sampled each second, whatever others do.
+// othersKeepPace: servers that answer are sampled each second, whatever others do.
 func (l *lab) othersKeepPace() {
 	l.t.Helper()
 	l.fault(agents.OldSample)
@@ -133,9 +133,8 @@ func (l *lab) fault(kind string) {
 	}
 }
 
-// counted waits until the counters of a run, of which all is printed and whose tool has
-// not ended, are those of the output. A last line without an end, and a block of lines that
-// the next one would end, may count or not.
+// counted waits until the counters of a run agree with its output, after the tool has printed everything and before it
+// ends. An incomplete last line, and a block of lines that the next line would end, may count or not.
 func (l *lab) counted(r *run) {
 	l.t.Helper()
 	dir := rundir.At(l.agent.DataDir, r.id)
@@ -158,7 +157,7 @@ func (l *lab) counted(r *run) {
 		}
 		return nil
 	})
-	// None had been higher, so what was counted over all restarts is what the log has.
+	// No counter was higher before, so the count over all restarts equals the log.
 	l.countersNeverFall()
 	total.add("runs whose counters equal the log", 1)
 }
@@ -226,7 +225,7 @@ func (l *lab) equalHoweverRead() {
 	}
 }
 
-// offline compares what commands read of a run with what the agent exposed.
+// offline compares what commands read from a run with what the agent exposed.
 func (l *lab) offline(id string, live map[string]float64) {
 	l.t.Helper()
 	dir := rundir.At(l.agent.DataDir, id)
@@ -291,8 +290,7 @@ func (l *lab) repeatedIntervals(dir rundir.Directory, meta *rundir.Meta) (n int)
 	return n
 }
 
-// statusWhole reads what was recorded of the servers: each line whole, and no second
-// twice.
+// statusWhole reads the record of the servers: each line is complete, and no second occurs twice.
 func (l *lab) statusWhole(id string) {
 	l.t.Helper()
 	name := rundir.At(l.agent.DataDir, id).Path(rundir.StatusFile)
@@ -316,7 +314,7 @@ func (l *lab) statusWhole(id string) {
 	}
 }
 
-// series returns the series of all runs that say how they ended.
+// series returns the series of all runs about their outcome.
 func (l *lab) series() map[string]float64 {
 	l.t.Helper()
 	all := map[string]float64{}
@@ -350,7 +348,7 @@ func (l *lab) series() map[string]float64 {
 // faults are counted by each process for itself.
 var faults = regexp.MustCompile(`"faults":\d+`)
 
-// histories returns what the page shows of each run.
+// histories returns what the page shows for each run.
 func (l *lab) histories() map[string]string {
 	l.t.Helper()
 	all := map[string]string{}
@@ -492,7 +490,7 @@ func (l *lab) secretsNowhere() {
 	}
 }
 
-// footprintIsFlat: memory, descriptors and goroutines are those from before.
+// footprintIsFlat: memory, descriptors and goroutines return to their previous levels.
 func (l *lab) footprintIsFlat() {
 	l.t.Helper()
 	const goroutines, descriptors, mebibytes = 10, 10, 48
@@ -507,7 +505,7 @@ func (l *lab) footprintIsFlat() {
 	total.most("most resident memory after a scenario, MiB", int(l.agent.Scrape(l.t).Footprint(l.t).MiB))
 }
 
-// maxEnd is how long SIGTERM may take, the time without a CPU or the disk not counted.
+// maxEnd is how long SIGTERM may take, excluding time without a CPU or the disk.
 const maxEnd = 2 * time.Second
 
 // endsOnSIGTERM: SIGTERM ends the agent within 2 seconds. Afterwards it does not run.

@@ -36,7 +36,7 @@ type lab struct {
 	agent    *agents.Agent
 	watch    *agents.Watch
 	idle     agents.Footprint // of the agent before anything happened
-	// secret is in everything that is told to agent, wrapper and tool.
+	// secret is in everything that agent, wrapper and tool receive.
 	secret  string
 	grafana *grafana
 	config  string
@@ -83,7 +83,7 @@ func (l *lab) must(err error) {
 	}
 }
 
-// start starts the agent, Grafana and what watches both.
+// start starts the agent, Grafana and the watchers of both.
 func (l *lab) start(o options) {
 	l.t.Helper()
 	if o.binary == "" {
@@ -137,11 +137,11 @@ func (l *lab) targets() string {
 	return b.String()
 }
 
-// patience is by how much longer a busy machine may take.
+// patience is the factor by which a busy machine may take longer.
 const patience = 4
 
-// limit is how long to wait for what takes d at most on a machine that is not busy: no
-// longer than the scenario has left.
+// limit is how long to wait for something that takes at most d on an idle machine, within the rest of the scenario's
+// time.
 func (l *lab) limit(d time.Duration) time.Duration {
 	return min(patience*d, max(time.Until(l.deadline), 10*time.Second))
 }
@@ -152,8 +152,8 @@ func (l *lab) until(limit time.Duration, what string, check func() error) {
 	agents.Wait(l.t, l.limit(limit), what, check)
 }
 
-// works waits while a process has much to do: as long as it computes, only the time that it
-// used counts, else all of it. So a machine that is busy with others changes nothing.
+// works waits while a process has much to do. While it computes, only its CPU time counts, otherwise all time. A busy
+// machine therefore changes nothing.
 func (l *lab) works(p *agents.Process, limit time.Duration, what string, check func() error) {
 	l.t.Helper()
 	const look, least = 250 * time.Millisecond, 10 * time.Millisecond
@@ -195,7 +195,7 @@ func cpuTime(p *agents.Process) time.Duration {
 // chance is true with a probability.
 func (l *lab) chance(p float64) bool { return l.rand.Float64() < p }
 
-// between returns a time by chance.
+// between returns a random duration.
 func (l *lab) between(a, b time.Duration) time.Duration {
 	return a + time.Duration(l.rand.Int64N(int64(b-a)))
 }
@@ -234,7 +234,7 @@ func (l *lab) terminate() {
 	})
 }
 
-// run starts a run of a recording by chance, or of the play.
+// run starts a run of a random recording, or of the play.
 func (l *lab) run(takes time.Duration, play *replay.Play) *run {
 	l.t.Helper()
 	r := &run{id: fmt.Sprintf("run%d", len(l.runs)+1), began: time.Now()}
@@ -329,8 +329,7 @@ func exited(p *agents.Process) bool {
 // release lets the tool of a run end.
 func (l *lab) release(r *run) { l.must(os.WriteFile(r.play.Hold, nil, 0o600)) }
 
-// mark adds a marker by command, which must be there exactly once if the command
-// succeeds.
+// mark adds a marker by command. It must exist exactly once if the command succeeds.
 func (l *lab) mark(r *run) {
 	text := fmt.Sprintf("mark %d", len(l.texts))
 	cmd := exec.Command(env.binary, "mark", "--config.file="+l.agent.Config, "--run="+r.id, "--tag=password="+l.secret, text)
@@ -342,7 +341,7 @@ func (l *lab) mark(r *run) {
 	total.add("markers by command", 1)
 }
 
-// get returns a page of the agent, and waits while there is none.
+// get returns a page of the agent, and waits while no agent answers.
 func (l *lab) get(path string) string {
 	l.t.Helper()
 	var text string
@@ -386,7 +385,7 @@ func newGrafana(l *lab) *grafana {
 	return g
 }
 
-// writeToken writes the right token, after which one that was refused is tried again.
+// writeToken writes the right token, so that deliveries with a refused token are tried again.
 func (g *grafana) writeToken(l *lab) {
 	l.must(os.WriteFile(g.tokenFile, []byte(g.Token+"\n"), 0o600))
 }

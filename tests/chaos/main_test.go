@@ -1,10 +1,10 @@
 //go:build chaos
 
-// Package chaos puts the built binary under every fault that it must survive and asserts
-// the invariants of docs/reliability.md after each scenario. `make chaos` runs it.
+// Package chaos exposes the built binary to every fault that it must survive and asserts the invariants of
+// docs/reliability.md after each scenario. `make chaos` runs it.
 //
-// CHAOS_TIME is how long it runs (15m), CHAOS_SEED what decides everything, CHAOS_SCENARIO
-// one scenario alone, or several with commas; one alone begins with the seed as it is printed.
+// CHAOS_TIME is how long it runs (15m), CHAOS_SEED determines the sequence, CHAOS_SCENARIO selects one scenario or
+// several with commas; a single one begins with the printed seed.
 package chaos
 
 import (
@@ -28,7 +28,7 @@ import (
 	"github.com/benchwatch/benchwatch/internal/servers"
 )
 
-// env is what all scenarios share.
+// env is shared by all scenarios.
 var env struct {
 	dir        string // of all that is made
 	binary     string
@@ -94,8 +94,7 @@ func databases(t *testing.T) *servers.Group {
 	return g
 }
 
-// scenario is one kind of faults. Often is how often it is run for each time that the
-// others are.
+// scenario is one kind of faults. Often is how often it runs compared with the others.
 type scenario struct {
 	name  string
 	often int
@@ -117,7 +116,7 @@ var scenarios = []scenario{
 	{"ten million lines", 0, tenMillionLines}, // once
 }
 
-// tally counts what was done over all scenarios.
+// tally counts the faults of all scenarios.
 type tally struct {
 	mu     sync.Mutex
 	counts map[string]int
@@ -170,7 +169,7 @@ type schedule struct {
 	took  map[string]time.Duration // the last time
 }
 
-// newSchedule has each of the scenarios once, in an order by chance.
+// newSchedule has each of the scenarios once, in random order.
 func newSchedule(seed uint64, limit time.Duration, only []string) *schedule {
 	s := &schedule{end: time.Now().Add(limit), order: rand.New(rand.NewPCG(seed, 0)), took: map[string]time.Duration{}}
 	for _, c := range scenarios {
@@ -183,15 +182,14 @@ func newSchedule(seed uint64, limit time.Duration, only []string) *schedule {
 	return s
 }
 
-// leastTime is what a scenario needs on a busy machine, aloneTime one that is repeated alone.
+// leastTime is the time of a scenario on a busy machine, aloneTime the time of one that is repeated alone.
 const (
 	leastTime = 45 * time.Second
 	aloneTime = 10 * time.Minute
 )
 
-// next returns a scenario and when its waiting ends; false when the time is over. The
-// first of all are run whatever time is left; one that may not be ended in time is not
-// begun again.
+// next returns a scenario and when its waiting ends; false when the time is over. The first round runs whatever time is
+// left; later, a scenario begins only if it can end in time.
 func (s *schedule) next() (scenario, time.Time, bool) {
 	if len(s.queue) == 0 {
 		for _, c := range scenarios {
@@ -220,8 +218,8 @@ func (s *schedule) next() (scenario, time.Time, bool) {
 	return c, time.Now().Add(max(share, leastTime)), true
 }
 
-// TestChaos runs every scenario once in an order by chance, and then others until the
-// time is over. None takes the time of the others.
+// TestChaos runs every scenario once in random order, and then others until the time is over. No scenario takes the
+// time of the others.
 func TestChaos(t *testing.T) {
 	limit, err1 := time.ParseDuration(cmp.Or(os.Getenv("CHAOS_TIME"), "15m"))
 	seed, err2 := strconv.ParseUint(cmp.Or(os.Getenv("CHAOS_SEED"), strconv.FormatInt(time.Now().UnixNano(), 10)), 10, 64)

@@ -28,8 +28,8 @@ type rotated struct {
 	written strings.Builder
 }
 
-// rotations: all documented forms at once, while the agent is killed at any byte, and between
-// two looks of an agent that is stopped.
+// rotations: all documented forms at once, while the agent is killed at any byte, and between two checks of an agent
+// that is stopped.
 func rotations(l *lab) {
 	if os.Geteuid() != 0 {
 		l.t.Skip("whether another user's process has a file open is unknown")
@@ -159,7 +159,7 @@ func (l *lab) copied(r *rotated, n int) {
 
 var interval = regexp.MustCompile(`(?m)\[ (\d+)s \] thds: 4 .*reconn/s: 0.00$`)
 
-// numbers returns the seconds of all intervals that were copied of a log.
+// numbers returns the seconds of all intervals that were copied from a log.
 func (l *lab) numbers(r *rotated) (all []int) {
 	for _, id := range l.ids() {
 		dir := rundir.At(l.agent.DataDir, id)
@@ -180,7 +180,7 @@ func (l *lab) numbers(r *rotated) (all []int) {
 	return all
 }
 
-// untouched: what the tool wrote is in the log and its rotated files, oldest first.
+// untouched: the tool's output is in the log and its rotated files, oldest first.
 func (r *rotated) untouched(l *lab) {
 	l.t.Helper()
 	if r.form.Name == "truncated" { // nobody has it all

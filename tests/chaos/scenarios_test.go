@@ -35,7 +35,7 @@ func kills(l *lab) {
 	l.check()
 }
 
-// disturb does one thing to the agent or to a wrapper.
+// disturb kills, stops or continues the agent or a wrapper.
 func (l *lab) disturb() {
 	r := l.runs[l.rand.IntN(len(l.runs))]
 	switch p := l.rand.Float64(); {
@@ -147,8 +147,7 @@ func descriptors(l *lab) {
 	l.check()
 }
 
-// clients: hundreds of them read slowly or not at all and send halves of requests, and
-// pages are attached.
+// clients: hundreds of clients read slowly or never and send partial requests, and pages are attached.
 func clients(l *lab) {
 	l.start(options{})
 	l.run(8*time.Second, nil)
@@ -246,8 +245,7 @@ func (l *lab) babble(address string) {
 	serving.Wait()
 }
 
-// realPrometheus: what a real Prometheus has seen of a run's counter over many restarts is
-// what the log has.
+// realPrometheus: the increase of a run's counter in a real Prometheus over many restarts equals the log.
 func realPrometheus(l *lab) {
 	if _, err := exec.LookPath("prometheus"); err != nil {
 		l.t.Skip(err)
@@ -372,8 +370,8 @@ func memoryLimit(l *lab) {
 	l.terminate()
 }
 
-// upgrades: the program is replaced by other builds while agent and wrappers of the one before
-// run, and the agent is stopped and started again, or killed.
+// upgrades: the program is replaced by other builds while agent and wrappers of the previous build run, and the agent
+// is restarted or killed.
 func upgrades(l *lab) {
 	builds := filepath.Join(env.dir, "builds")
 	const most = 3

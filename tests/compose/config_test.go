@@ -71,8 +71,8 @@ var servicePorts = map[string]int{
 	"tidb": 10080, "tidb2": 10080, "tidb3": 10080, "tikv1": 20180, "tikv2": 20180, "tikv3": 20180, "pd": 2379, "cloudwatch-exporter": 5000,
 }
 
-// Every target is a service on its port: those of the core always, others if they run. Every
-// service with metrics is a target.
+// Every target is a service on its port: core services always, others if they run. Every service with metrics is a
+// target.
 func TestScrapeTargets(t *testing.T) {
 	c := prometheus(t, folder+"/prometheus/prometheus.yml")
 	found := map[string]bool{}
@@ -154,7 +154,7 @@ func TestKeptMetrics(t *testing.T) {
 	files, _ := filepath.Glob(root + "/alerts/*.rules.yml")
 	rules, _ := filepath.Glob(root + "/prometheus/rules/*.yml")
 	boards, _ := filepath.Glob(root + "/dashboards/*.json")
-	// After a metric's name in a query is a selector or a range; in a description there is none.
+	// In a query, a metric's name is followed by a selector or a range; in a description it is not.
 	name := regexp.MustCompile(`\b((tidb|tikv|pd)_[a-z0-9_]+)(?:\{|\[)`)
 	n := 0
 	for _, file := range slices.Concat(files, rules, boards) {

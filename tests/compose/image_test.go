@@ -46,7 +46,7 @@ func TestVersionsArePinned(t *testing.T) {
 			t.Errorf("a Go program of version %s", m[1])
 		}
 	}
-	// The version of Go's image is that of go.mod.
+	// The version of Go's image equals the version in go.mod.
 	want := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(read(t, root+"/go.mod"))[1]
 	if !strings.Contains(text, "golang:"+want+".") {
 		t.Errorf("go.mod has Go %s, the Dockerfile another version", want)

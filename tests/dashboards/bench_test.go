@@ -61,7 +61,7 @@ func BenchmarkDashboards(b *testing.B) {
 	}
 }
 
-// load runs what Grafana runs when it opens a dashboard, and returns how many queries that are.
+// load runs the queries that Grafana runs when it opens a dashboard, and returns their number.
 func (d *Dashboard) load(b *testing.B, p Prometheus, w Window, slowest *time.Duration) (queries int) {
 	b.Helper()
 	ask := func(what string, f func(context.Context) (int, error)) {

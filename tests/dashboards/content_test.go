@@ -70,8 +70,8 @@ func TestVariablesCanBeAll(t *testing.T) {
 	}
 }
 
-// Each mark is drawn once and from one source, only those of the selected runs, and its text
-// names only labels that it always has: Grafana prints the names of others.
+// Each mark is drawn once, from one source, and only for the selected runs. Its text names only labels that it always
+// has, since Grafana prints the names of missing ones.
 func TestMarksAreDrawnOnce(t *testing.T) {
 	placeholder := regexp.MustCompile(`\{\{(\w+)\}\}`)
 	for _, d := range dashboards(t) {
@@ -258,7 +258,7 @@ func numbers(t *testing.T, r rules.Rule) []float64 {
 	return all
 }
 
-// A dashboard that is watched during a run must not become a load of its own.
+// A dashboard that is watched during a run must not become a load itself.
 func TestLiveRunAsksLittle(t *testing.T) {
 	for _, d := range dashboards(t) {
 		if d.Name != "live-run" {

@@ -24,8 +24,8 @@ var variable = regexp.MustCompile(`\$\{?([a-z]+)(:raw)?\}?`)
 // Expand replaces Grafana's variables as "All" does.
 func Expand(expr string) string { return ExpandWith(expr, nil) }
 
-// ExpandWith replaces some variables by the given values, the others as "All" does. A text that
-// Grafana inserts as it is, a list of matchers, is empty unless it is given.
+// ExpandWith replaces some variables by the given values, the others as "All" does. A text that Grafana inserts
+// unchanged, such as a list of matchers, is empty unless it is given.
 func ExpandWith(expr string, given map[string]string) string {
 	return variable.ReplaceAllStringFunc(builtins.Replace(expr), func(found string) string {
 		m := variable.FindStringSubmatch(found)

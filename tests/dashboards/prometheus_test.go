@@ -19,7 +19,7 @@ type Window struct {
 	Name string    `json:"name"`
 	From time.Time `json:"from"`
 	To   time.Time `json:"to"`
-	// Variables are the values of those that are not All.
+	// Variables are the values of the variables that are not All.
 	Variables map[string]string `json:"variables"`
 	// Partial means that not every panel needs to have data in this window.
 	Partial bool `json:"partial"`

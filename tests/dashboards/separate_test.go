@@ -35,7 +35,7 @@ type world struct {
 
 const inProgress, isOver = "live", "over"
 
-// Panels that show something else than what belongs to runs.
+// Panels that do not only show what belongs to runs.
 var ofNoRun = map[string]string{
 	"agent: Version":                   "all agents",
 	"agent: CPU":                       "all agents",
@@ -186,7 +186,7 @@ func filled(t *testing.T, end time.Time, worlds ...world) Prometheus {
 	return started(t, dir)
 }
 
-// pairs returns the labels as OpenMetrics wants them, without blanks.
+// pairs returns the labels in the form of OpenMetrics, without blanks.
 func pairs(s labels.Labels) string {
 	var all []string
 	s.Range(func(l labels.Label) {

@@ -19,9 +19,9 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// A comparison that switches a setting of two servers, which affects nothing, is killed at random moments, BENCHWATCH_KILLS
-// times, sometimes with its run. The next command gives the servers their own setting back; resumed,
-// the comparison goes on and counts no block twice.
+// A comparison that switches a setting of two servers, which affects nothing, is killed at random moments,
+// BENCHWATCH_KILLS times, sometimes with its run. The next command restores the servers' own setting; after --resume,
+// the comparison continues and counts no block twice.
 func TestToggleKilled(t *testing.T) {
 	kills := 1
 	if text := os.Getenv("BENCHWATCH_KILLS"); text != "" {

@@ -15,8 +15,8 @@ import (
 	"github.com/benchwatch/benchwatch/internal/agents"
 )
 
-// A node of Galera with slow appliers is what limits the run: flow control is the first
-// finding, and names the node that asked for it.
+// A Galera node with slow appliers limits the run: flow control is the first finding, and names the node that requested
+// it.
 func TestSlowNodeIsTheLimit(t *testing.T) {
 	const id = "slow-node"
 	waitSynced(t)

@@ -119,7 +119,7 @@ func load(seconds int) []string {
 	return sysbench("oltp_write_only", "--threads=4", "--report-interval=1", fmt.Sprintf("--time=%d", seconds), "run")
 }
 
-// agent is an agent that a test of this package asks about its runs.
+// agent is an agent whose runs a test of this package reads.
 type agent struct{ *agents.Agent }
 
 // startAgent starts an agent with a new data directory. more is added to its configuration.

@@ -122,9 +122,9 @@ func (a *agent) elapsed(t *testing.T, run string, seconds float64) {
 	})
 }
 
-// TestMongoDBRuns guards runs on a shard with an arbiter, by a tool that is given all members: the
-// drain is that of the secondary, the queries are those of the tool, and nothing is said about
-// missing rights; then a run during which the primary dies.
+// TestMongoDBRuns guards runs on a shard with an arbiter, by a tool that is given all members: the drain is the
+// secondary's, the queries are the tool's, and no missing privileges are reported; then a run during which the primary
+// dies.
 func TestMongoDBRuns(t *testing.T) {
 	g, a, load := mongoAgent(t)
 	before := map[string]float64{}

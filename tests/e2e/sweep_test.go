@@ -61,7 +61,7 @@ func TestSweepOverServerSetting(t *testing.T) {
 			seen[m.Name+" "+m.Unit] = m.Value
 		}
 		for n := 1; n <= nodes; n++ {
-			// All nodes apply what one was asked to commit.
+			// All nodes apply what one node commits.
 			if rate := seen[fmt.Sprintf("n%d write sets per_second", n)]; rate < s.TPS.Median/2 || rate > s.TPS.Median*2 {
 				t.Errorf("n%d: %g write sets a second, the tool has %g transactions", n, rate, s.TPS.Median)
 			}

@@ -24,9 +24,8 @@ import (
 	"github.com/benchwatch/benchwatch/internal/agents"
 )
 
-// One sweep over the number of threads prints what articles about clusters print: throughput,
-// latency, and the CPU of each node. Each node has a node_exporter of its own, for which the
-// machine is one that does nothing but run that node.
+// One sweep over the number of threads prints what articles about clusters print: throughput, latency, and the CPU of
+// each node. Each node has its own node_exporter, which sees a machine that only runs this node.
 func TestSweepHasCPUOfEachNode(t *testing.T) {
 	waitSynced(t)
 	dir := t.TempDir()

@@ -22,8 +22,8 @@ var auroraTables = map[string]string{
 	"rw/aurora": "400 160 77 38.89, 1000 188 92 81.51, 2000 184 97 163.37, 3000 172 97 259.77, 4000 152 98 391.70, 5000 140 98 534.18, 6000 128 98 638.33",
 }
 
-// TestAurora is four generators of sysbench 0.5 as one run, and settings across the top. The CPU is that of
-// CloudWatch, one value a minute, in a Prometheus.
+// TestAurora is four generators of sysbench 0.5 as one run, and settings across the top. The CPU comes from CloudWatch,
+// one value per minute, in a Prometheus.
 func TestAurora(t *testing.T) {
 	need.Program(t, "prometheus")
 	need.Program(t, "promtool")

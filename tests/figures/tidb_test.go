@@ -93,7 +93,7 @@ Threads fairness:
 // tidbServers are loaded at the same time, by a generator each; the article adds their results.
 const tidbServers = 6
 
-// part is a generator's part of a number with two decimals; those of all add up to it.
+// part is a generator's part of a number with two decimals; all parts add up to the number.
 func part(whole float64, generator int) float64 {
 	each := math.Round(whole*100/tidbServers) / 100
 	if generator < tidbServers-1 {
@@ -102,8 +102,8 @@ func part(whole float64, generator int) float64 {
 	return whole - each*(tidbServers-1)
 }
 
-// wantsNumbers fails unless the text has a line of these numbers. The counts in the logs are whole, so that
-// rates may differ by what that makes.
+// wantsNumbers fails unless the text has a line of these numbers. The counts in the logs are whole numbers, so rates
+// may differ accordingly.
 func (l *lab) wantsNumbers(text, row string) {
 	l.Helper()
 	want := strings.Fields(row)

@@ -123,8 +123,7 @@ func TestBackfill(t *testing.T) {
 			l.export(t, binary, "--remote-write="+th.write)
 		}
 		now.check(t, th.Prometheus, time.Minute)
-		// A receiver is asked for what is older than all its blocks only when its next
-		// block has it.
+		// A receiver is queried for samples older than all its blocks only when its next block has them.
 		l.check(t, th.Prometheus, 5*time.Minute)
 	})
 }

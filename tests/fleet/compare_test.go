@@ -31,8 +31,8 @@ import (
 	"github.com/benchwatch/benchwatch/tests/rules"
 )
 
-// maxRuleGap is the longest time between two evaluations of a rule that the test
-// accepts: until the querier leaves a receiver out that was killed.
+// maxRuleGap is the longest accepted time between two evaluations of a rule: until the querier excludes a killed
+// receiver.
 const maxRuleGap = 30 * time.Second
 
 // recorded are the samples of the ruler's series by the milliseconds of their time.

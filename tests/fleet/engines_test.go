@@ -43,9 +43,9 @@ type part struct {
 	*agents.Process
 }
 
-// start starts the process and waits until it is ready. One that ends instead is started
-// again, as its supervisor would: Thanos Receive 0.42.4 has a nil pointer if it starts in
-// a minute in which it prunes (MultiTSDB.Prune), every fourth one with blocks so short.
+// start starts the process and waits until it is ready. A process that ends instead is restarted, as by a supervisor:
+// Thanos Receive 0.42.4 crashes with a nil pointer if it starts in a minute in which it prunes (MultiTSDB.Prune), which
+// is every fourth minute with such short blocks.
 func (p *part) start(t *testing.T) {
 	t.Helper()
 	p.Process = agents.Start(t, p.args[0], p.args[1:]...)
@@ -67,7 +67,7 @@ func (p *part) start(t *testing.T) {
 	}
 }
 
-// own is the sum of one of a process' metrics about itself.
+// own is the sum of a metric of a process about itself.
 func (p *part) own(t *testing.T, metric string) float64 {
 	t.Helper()
 	text, err := agents.Get("http://" + p.address + "/metrics")

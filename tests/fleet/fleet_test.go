@@ -40,7 +40,7 @@ func (s *simulator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4")
-	// Written in one piece: what was counted was sent.
+	// Written at once: whatever was counted was sent.
 	fmt.Fprintf(w, "%s# TYPE fleet_answers_total counter\nfleet_answers_total %d\n", strings.ReplaceAll(*text, `run="`, fmt.Sprintf(`run="a%d-`, i)), s.answers[i].Add(1))
 }
 
@@ -201,8 +201,8 @@ func (f *fleet) test(t *testing.T, names []string) {
 	began := time.Now()
 	f.answered(t, 2)
 	f.measure(t, 6)
-	// A part of each ends and comes back; the write-ahead log of the agent mode has what
-	// an engine missed, two other receivers have what one missed.
+	// A part of each ends and comes back. The write-ahead log of the agent mode has what an engine missed, and two
+	// other receivers have what one receiver missed.
 	gone := time.Now()
 	for _, e := range f.engines {
 		e.faulty.Signal(t, e.end)
@@ -219,7 +219,7 @@ func (f *fleet) test(t *testing.T, names []string) {
 	}
 	f.simulator.closed.Store(true)
 	ended := time.Now()
-	// Thanos last: if another one lacks a sample, it was not scraped.
+	// Thanos last: if another engine lacks a sample, it was not scraped.
 	for _, e := range slices.Backward(f.engines) {
 		f.complete(t, e.name, e.Prometheus, 5*time.Minute) // what agent mode has kept
 		t.Logf("  %s: all %d scrapes there once, %v after the last", e.name, f.simulator.total(), time.Since(ended).Round(100*time.Millisecond))
@@ -308,7 +308,7 @@ func (f *fleet) complete(t *testing.T, name string, p agents.Prometheus, limit t
 	agents.Wait(t, limit, name+" has every sample", func() error {
 		var wrong []error
 		for query, want := range map[string]int64{
-			// No answer is missing and none is there twice.
+			// No answer is missing or duplicated.
 			"sum(count_over_time(fleet_answers_total[1h]))":                                                                                 f.simulator.total(),
 			"sum(max_over_time(fleet_answers_total[1h]))":                                                                                   f.simulator.total(),
 			"count(count_over_time(fleet_answers_total[1h]) == last_over_time(fleet_answers_total[1h]))":                                    int64(f.n),
@@ -325,8 +325,8 @@ func (f *fleet) complete(t *testing.T, name string, p agents.Prometheus, limit t
 	})
 }
 
-// hangStore lets the object store hang for a minute while blocks are uploaded.
-// Meanwhile queries of what is new are answered, and then the bucket gets what it missed.
+// hangStore lets the object store hang for a minute while blocks are uploaded. Meanwhile queries of new data are
+// answered, and afterwards the bucket gets what it missed.
 func (f *fleet) hangStore(t *testing.T) {
 	t.Helper()
 	agents.Wait(t, 5*time.Minute, "the first block of receivers in the bucket", func() error {

@@ -22,8 +22,8 @@ import (
 const (
 	thanosModule = "github.com/thanos-io/thanos@v0.42.4"
 	bucket       = "blocks"
-	// receivers is also the replication: each has everything, two must confirm a sample,
-	// so one can be away. With a replication of 2 Thanos confirms what only one has.
+	// receivers is also the replication factor: each receiver has everything, and two must confirm a sample, so one can
+	// be away. With a factor of 2, Thanos confirms a sample that only one has.
 	receivers = 3
 	// replicaLabel distinguishes copies of a series; the querier removes it.
 	replicaLabel = "thanos_replica"
@@ -100,7 +100,7 @@ func startThanos(t *testing.T, root string) *thanos {
 	th.ruler = th.part(t, "ruler", "rule", "--grpc-address="+ruled, "--data-dir="+th.rules, "--query=http://"+th.querier.address, "--eval-interval=5s",
 		"--rule-file="+filepath.Join(root, "prometheus/rules/*.yml"), "--rule-file="+filepath.Join(root, "alerts/*.rules.yml"),
 		fmt.Sprintf("--rule-query-offset=%v", ruleOffset), fmt.Sprintf("--label=%s=\"ruler1\"", replicaLabel), "--objstore.config-file="+th.objects)
-	// What is younger is the receivers': a store that hangs delays no query of it.
+	// The receivers have newer data: a store that hangs does not delay its queries.
 	th.gateway = th.gatewayPart(t, kept, "--max-time=-3h")
 	parts := append(append([]*part{}, th.receivers...), th.router, th.gateway, th.querier, th.ruler)
 	for _, p := range parts {

@@ -19,9 +19,9 @@ import (
 	"github.com/benchwatch/benchwatch/internal/agents"
 )
 
-// TestABAgainstLongRuns guards that short blocks that alternate come to the result of long runs: a proxy in
-// front of the server, a commit that waits for the disk or does not, and a dropped index. The load has a
-// fixed rate, of which the latency resolves more than a saturated throughput.
+// TestABAgainstLongRuns guards that short alternating blocks have the same result as long runs: for a proxy in front of
+// the server, a commit that waits for the disk or does not, and a dropped index. The load has a fixed rate, whose
+// latency resolves more than a saturated throughput.
 func TestABAgainstLongRuns(t *testing.T) {
 	host, port, err := net.SplitHostPort(env.server.Address(1))
 	must(t, err)

@@ -37,13 +37,13 @@ type aborting struct {
 	command   []string
 	// cause makes the condition hold; undo reverses cause.
 	cause, undo func(t *testing.T)
-	// printed recognises the tool's line by which the condition holds. The tool reports once a
-	// second, so what it prints can't be known before. Without it, the condition holds since
-	// cause began, and after more: the agent's samples, once a second, are part of the time.
+	// printed recognises the tool's line that meets the condition. The tool reports once a second, so the condition
+	// can't be known earlier. If it is nil, the condition holds from the start of cause, and the time includes the wait
+	// for the agent's samples, once a second.
 	printed *regexp.Regexp
 	after   time.Duration
-	// query is an expression that has a result since the condition holds: what Prometheus has
-	// not scraped, once a second, it can't know.
+	// query is an expression that has a result once the condition holds: Prometheus scrapes once a second, so it can't
+	// know it earlier.
 	query string
 }
 

@@ -19,7 +19,7 @@ import (
 	"github.com/benchwatch/benchwatch/internal/agents"
 )
 
-// reading is what the kernel had counted at a moment.
+// reading has the kernel's counts at a moment.
 type reading struct {
 	at                                 time.Time
 	cpu, server                        float64 // seconds

@@ -12,15 +12,14 @@ import (
 	"time"
 )
 
-// delayed returns an address at which the server is a while away: each piece of data is
-// passed on that much later, in nanoseconds, in both directions.
+// delayed returns an address of the server with a delay in nanoseconds: each piece of data is forwarded that much
+// later, in both directions.
 func delayed(t *testing.T, server string, delay *atomic.Int64) string {
 	t.Helper()
 	return between(t, server, func(from, to net.Conn) { passOn(from, to, delay) })
 }
 
-// narrow returns an address at which the server sends so many bytes a second at most, on each
-// connection.
+// narrow returns an address at which the server sends at most this many bytes per second on each connection.
 func narrow(t *testing.T, server string, bytes int) string {
 	t.Helper()
 	return between(t, server, func(from, to net.Conn) {
@@ -39,8 +38,8 @@ func narrow(t *testing.T, server string, bytes int) string {
 	})
 }
 
-// between returns an address from which connections to the server are passed on, each direction by
-// a function that returns at its end.
+// between returns an address from which connections are forwarded to the server, each direction by a function that
+// returns at its end.
 func between(t *testing.T, server string, pass func(from, to net.Conn)) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -86,7 +85,7 @@ func always(d time.Duration) *atomic.Int64 {
 	return &delay
 }
 
-// piece is what was read at a time.
+// piece is data that was read at a time.
 type piece struct {
 	at   time.Time
 	data []byte

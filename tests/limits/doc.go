@@ -1,6 +1,5 @@
-// Package limits tests what is reported to have limited a run, with runs on a real server
-// that one thing limits each (`make limits-test`). They measure, so they have a target of their
-// own: what else runs on the machine limits a run, too. So have runs that differ in one thing, and
-// what a comparison reports of them, searches for the highest rate within a limit, and how soon a
-// run is ended by a condition.
+// Package limits tests the reported limits with runs on a real server, each of which is limited by one thing (`make
+// limits-test`). It also tests comparisons of runs that differ in one thing, searches for the highest rate within a
+// limit, and how soon a condition ends a run. All of them measure, so they have a separate target: other programs on
+// the machine limit a run, too.
 package limits

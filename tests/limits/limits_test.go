@@ -32,7 +32,7 @@ type lab struct {
 	group *servers.Group
 	// sampled and used are the addresses of the first server for the agent and for the tool.
 	sampled, used string
-	// generators is how many tools make the load together: a group, if more than one do.
+	// generators is how many tools generate the load: a group if there are several.
 	generators int
 }
 
@@ -51,7 +51,7 @@ func newLab(t *testing.T, g *servers.Group, sampled, used string) *lab {
 	return &lab{a, g, sampled, used, 1}
 }
 
-// used is what a run took of the machine's CPU, as the kernel reports it.
+// used is how much of the machine's CPU a run used, as the kernel reports it.
 type used struct{ own, all float64 } // seconds
 
 // foreign is the share of the machine's CPU that other programs took.
@@ -132,8 +132,7 @@ func cores() int {
 // ticks are the kernel's, of a hundredth of a second on all of Debian's machines.
 const ticks = 100
 
-// busy returns the seconds for which the cores were in use, and those that other virtual
-// machines took.
+// busy returns the seconds for which the cores were in use, and the seconds that other virtual machines took.
 func busy(t *testing.T) (used, stolen float64) {
 	t.Helper()
 	text, err := os.ReadFile("/proc/stat")
@@ -177,8 +176,8 @@ func cpuOf(t *testing.T, pid int) float64 {
 // limited is a run that one thing limits.
 type limited struct {
 	name string
-	// want are the findings that name the limit, and text is in the evidence of the first finding;
-	// empty if nothing limits the run.
+	// want are the findings that name the limit, empty if nothing limits the run. text is in the evidence of the first
+	// finding.
 	want []analysis.Limit
 	text string
 	// noise: if other programs take more of the CPU, they limit the run themselves.
@@ -208,7 +207,7 @@ func onShared(change func(t *testing.T)) func(t *testing.T) *lab {
 	}
 }
 
-// own returns the setup of a lab on a server of its own.
+// own returns the setup of a lab on a separate server.
 func own(kind servers.Kind, n int, settings ...string) func(t *testing.T) *lab {
 	return func(t *testing.T) *lab {
 		g := started(t, kind, n, settings...)
@@ -288,14 +287,14 @@ var events = map[string]string{
 	"large results":   `con:query("SELECT c, pad FROM sbtest1 WHERE id < 3000")`,
 }
 
-// pausing is what the event "pauses of the tool" sleeps with.
+// pausing is the program with which the event "pauses of the tool" sleeps.
 const pausing = `
 local ffi = require("ffi")
 ffi.cdef("int usleep(unsigned int us);")
 function sleep(ms) ffi.C.usleep(ms * 1000) end
 `
 
-// cases are all that limits a run.
+// cases are all things that limit a run.
 var cases = []limited{
 	{name: "server CPU quota", want: one(analysis.LimitProcessCPU), noise: anyNoise, text: "CPU quota", args: []string{"oltp_read_only", "--threads=8", "--time=12"},
 		setup: onShared(func(t *testing.T) {
@@ -544,7 +543,7 @@ func (c *limited) judge(t *testing.T, v *analysis.Verdict, foreign float64, load
 		t.Errorf("no lag of %s is named: %q", c.behind, v.Behind)
 	case right, len(v.Findings) == 0, v.MostlyUnknown() && share <= 0.5:
 	case loaded && share <= 0.5:
-		// On a busy machine the cause may cost less than the others do: no wrong thing explains most.
+		// On a busy machine the cause may cost less than other programs: no wrong finding explains most.
 	case foreign > c.noise:
 		t.Skipf("the machine is not quiet: other programs took %.0f %% of its CPU", foreign*100)
 	default:
@@ -589,7 +588,7 @@ func burn(t *testing.T, processes int) {
 	must(t, os.Symlink(shell, name))
 	for range processes {
 		cmd := exec.Command(name, "-c", "while :; do :; done")
-		// A session each: the kernel shares the CPU out among sessions before it does among processes.
+		// One session each: the kernel divides the CPU among sessions before it divides it among processes.
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 		must(t, cmd.Start())
 		t.Cleanup(func() {

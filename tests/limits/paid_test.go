@@ -20,8 +20,8 @@ import (
 	"github.com/benchwatch/benchwatch/internal/servers"
 )
 
-// twoStatements is a transaction of a statement by the primary key of one table, of which a few
-// rows are read, and one by a secondary index of another, of which all are.
+// twoStatements is a transaction with a statement by the primary key of one table, which reads a few rows, and one by a
+// secondary index of another table, which reads all rows.
 const twoStatements = `function thread_init()
    con = sysbench.sql.driver():connect()
 end
@@ -40,8 +40,8 @@ type compared struct {
 	Summary        []string                      `json:"summary"`
 }
 
-// TestComparedWithItself guards that of two runs of which one thing differs, a comparison names
-// that thing, and the statement that took longer for it.
+// TestComparedWithItself guards that a comparison of two runs that differ in one thing names it, and the statement that
+// took longer because of it.
 func TestComparedWithItself(t *testing.T) {
 	ctx := t.Context()
 	server, err := servers.Start(ctx, filepath.Join(env.dir, "compared"), servers.MariaDB,
@@ -93,7 +93,7 @@ func TestComparedWithItself(t *testing.T) {
 		}
 		return c
 	}
-	// differ fails the test if other settings than one differ.
+	// differ fails the test if any other setting differs.
 	differ := func(t *testing.T, c compared, name, before, after string) {
 		t.Helper()
 		if name == "" && len(c.ServerSettings) == 0 {

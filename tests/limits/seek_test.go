@@ -26,9 +26,9 @@ type outcome struct {
 	Found struct{ Value int }
 }
 
-// The highest rate that seek finds is within 5 % of the rate of an exhaustive sweep, in a third of
-// its time, twice. The server is 10 ms away, so that 16 threads reach a rate that hardly depends on
-// other load or chance: with four threads single runs differed by 10 %.
+// The highest rate that seek finds is within 5 % of the rate of an exhaustive sweep, in a third of its time, twice. The
+// server is 10 ms away, so the rate of 16 threads hardly depends on other load or chance: with four threads single runs
+// differed by 10 %.
 func TestSeekFindsTheRateOfASweep(t *testing.T) {
 	const seconds = 4
 	host, port, err := net.SplitHostPort(delayed(t, env.server.Address(1), always(10*time.Millisecond)))

@@ -24,8 +24,8 @@ import (
 	"github.com/benchwatch/benchwatch/internal/need"
 )
 
-// inhibited are alerts that a real Alertmanager inhibits with the source, if all labels but
-// the alert's name are equal, and not if the label that is named last differs.
+// inhibited are alerts that a real Alertmanager inhibits by the source if all labels except the alert's name are equal,
+// and does not inhibit if the last named label differs.
 var inhibited = []struct {
 	source, target string
 	labels         []string
@@ -82,7 +82,7 @@ func TestAlertmanagerWaitsForTheCause(t *testing.T) {
 	am.eventually(func() bool { return len(am.inhibited()) == 2 }, func() string { return "the alerts have not arrived" })
 	am.post(map[string]string{"alertname": "GeneratorSaturated", "source": "benchwatch", "run": "r1", "nodename": "gen"})
 	am.post(map[string]string{"alertname": "ReplicationLagHigh", "source": "benchwatch", "cluster": "c", "target": "n1"})
-	// Of another host: waits as long as those that are inhibited, and began later.
+	// On another host: it waits as long as the inhibited alerts, and began later.
 	host["nodename"] = "db"
 	am.post(host)
 	var got []string

@@ -69,8 +69,8 @@ func TestMutations(t *testing.T) {
 	}
 }
 
-// testsByFile returns the promtool tests by the file of rules that they load. Those of
-// recording rules come first: they notice most.
+// testsByFile returns the promtool tests by the file of rules that they load. Tests of recording rules come first,
+// since they detect most.
 func testsByFile(t *testing.T) map[string][]string {
 	t.Helper()
 	paths := glob(t, "tests/rules/*_test.yml")
@@ -219,8 +219,8 @@ type expression struct {
 	emit  func(what, expr string)
 }
 
-// try puts another value in the place of a node, emits the query, and takes that back. A
-// query that Prometheus would refuse is left out.
+// try replaces a node by another value, emits the query, and restores the node. A query that Prometheus would refuse is
+// left out.
 func try[T any](e *expression, what string, node *T, other T) {
 	old := *node
 	*node = other

@@ -74,9 +74,8 @@ func TestPromtoolTests(t *testing.T) {
 	}
 }
 
-// copied writes a test and the rules that it needs into a folder, and returns the test's
-// path: the rules that it names, and those that they read. promtool would evaluate all
-// rules of a file at each step of each case.
+// copied writes a test and the rules that it needs into a folder, and returns the test's path: the rules that it names,
+// and the rules that they read. promtool would evaluate all rules of a file at each step of each case.
 func copied(t *testing.T, dir, path string, test []byte, files []File) string {
 	t.Helper()
 	texts := map[string]string{} // of the rules that are not needed so far, by name

@@ -97,8 +97,7 @@ func separation(t *testing.T, alert string) (path string, test []byte) {
 	return "tests/rules/" + alert + ".separation_test.yml", test
 }
 
-// identity are the labels of which each alert has one, and which differ between runs,
-// clusters and hosts.
+// identity are the labels that differ between runs, clusters and hosts; each alert has one of them.
 var identity = []string{"run", "generator_run", "cluster", "nodename", "generator", "instance", "server", "dimension_DBInstanceIdentifier"}
 
 const foreign = "-foreign"
@@ -133,7 +132,7 @@ var compared = map[string]bool{
 	"benchwatch_galera_cluster_size":             true,
 }
 
-// number is one in the notation of promtool: 5, 5+0.1x20.
+// number matches a number in the notation of promtool: 5, 5+0.1x20.
 var number = regexp.MustCompile(`(^| )[0-9.]+([+-][0-9.]+)?`)
 
 // secondAgent returns the series of an agent that serves the same runs, and samples the

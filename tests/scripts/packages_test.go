@@ -1,6 +1,5 @@
-// Package scripts tests what scripts/packages.sh promises: no service starts while it
-// installs, the machine's own policy holds again afterwards, and without the right to
-// install it says what is missing.
+// Package scripts tests what scripts/packages.sh promises: no service starts while it installs, the machine's own
+// policy holds again afterwards, and without permission to install it reports what is missing.
 package scripts
 
 import (
@@ -24,7 +23,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// ask runs a policy as Debian does before it starts a service: 101 forbids that, 0 allows it.
+// ask runs a policy like Debian before it starts a service: 101 forbids that, 0 allows it.
 func ask(t *testing.T, policy string) int {
 	t.Helper()
 	if _, err := os.Stat(policy); err != nil {

@@ -1,7 +1,7 @@
 //go:build soak
 
-// Package soak runs an agent for long under a load that is greater than any that it is
-// made for, and draws what it needs over time. `make soak` runs it.
+// Package soak runs an agent for a long time under more load than it is made for, and draws its use of resources over
+// time. `make soak` runs it.
 //
 // SOAK_TIME is how long it runs (20m). Runs come and go at a multiple of their true speed,
 // among them one of 86,400 intervals, a day at one a second. 10,000 runs have ended before;
@@ -43,7 +43,7 @@ const (
 	day         = 86_400 // intervals
 )
 
-// soak is the agent and what surrounds it.
+// soak is the agent and its environment.
 type soak struct {
 	t       *testing.T
 	dir     string
@@ -151,9 +151,8 @@ func smallest(all []replay.Recording) replay.Recording {
 	return slices.MinFunc(all, func(a, b replay.Recording) int { return cmp.Compare(size(a), size(b)) })
 }
 
-// fill makes the directories of runs that have ended, all with the output of a recording.
-// The first one is made as the program does, the others are copies of it, without the
-// program's care for what a power failure would leave.
+// fill makes the directories of runs that have ended, all with the output of a recording. The first one is made by the
+// program's own code. The others are copies, without the protection against a power failure.
 func (s *soak) fill(r replay.Recording) {
 	output, err := os.ReadFile(r.Stdout)
 	s.must(err)
@@ -256,7 +255,7 @@ func (s *soak) browse(ctx context.Context) {
 	}
 }
 
-// row is what the agent needed at a moment.
+// row is the agent's use of resources at a moment.
 type row struct {
 	at time.Duration
 	agents.Footprint
@@ -290,7 +289,7 @@ func (s *soak) record(ctx context.Context) (rows []row) {
 	}
 }
 
-// settled asserts that what the agent needs does not grow, and what the Watch has seen.
+// settled asserts that the agent's use of resources does not grow, and checks what the Watch has seen.
 func (s *soak) settled(rows []row) {
 	for _, kind := range []string{agents.FallenCounter, agents.FailedScrape, agents.OldSample} {
 		if all := s.watch.Faults(kind); len(all) > 0 {
@@ -312,7 +311,7 @@ func (s *soak) settled(rows []row) {
 	}
 }
 
-// column is what is drawn. growth is how much more is needed later at most; 0: any.
+// column is a drawn value. growth is the largest factor by which it may grow later; 0: any.
 type column struct {
 	name   string
 	of     func(row) float64

@@ -23,8 +23,7 @@ import (
 	"github.com/benchwatch/benchwatch/internal/fakegrafana"
 )
 
-// foreign is a shared runs folder in which mallory has put what could hurt whoever
-// looks at it: root, another user and the agent.
+// foreign is a shared runs folder with files of mallory that could harm its readers: root, another user and the agent.
 type foreign struct {
 	*machine
 	secret string // a file that only root can read
@@ -73,7 +72,7 @@ func (m *foreign) give(dir string) {
 	}))
 }
 
-// copyOf is a run of mallory's with the files of another one.
+// copyOf is a run of mallory with the files of another run.
 func (m *foreign) copyOf(from rundir.Directory, id string) rundir.Directory {
 	m.t.Helper()
 	to := rundir.At(m.data, id)
@@ -87,7 +86,7 @@ func (m *foreign) copyOf(from rundir.Directory, id string) rundir.Directory {
 	return to
 }
 
-// replacements are what can be in the place of a file.
+// replacements are what can replace a file.
 func (m *foreign) replacements() map[string]func(path string) error {
 	return map[string]func(path string) error{
 		"link":   func(path string) error { return os.Symlink(m.secret, path) },
@@ -105,8 +104,8 @@ var foreignFiles = []string{
 	".archive.json", ".connection.json", ".adopted", ".meta.lock", rundir.ToolLock, rundir.ObserverLock, rundir.MarkersLock, ".wrapper.lock",
 }
 
-// TestForeignDirectories: as root, and as an agent, beside directories of another user: no
-// command of theirs is run, no file is read or replaced for them, and nothing hangs.
+// TestForeignDirectories: with directories of another user, neither root nor an agent runs their commands, reads or
+// replaces files for them, or hangs.
 func TestForeignDirectories(t *testing.T) {
 	t.Parallel()
 	m := &foreign{machine: newMachine(t)}
@@ -137,7 +136,7 @@ func TestForeignDirectories(t *testing.T) {
 		"repeat":1,"order":"fixed","command":["sh","-c",%q],"before":%q,"after":%q,"steps":[{"values":["1"]}]}`, pwned, pwned, pwned), 0o644))
 	m.give(sweepDir)
 
-	// A group of mallory's with a generator of root's: its output must not get into the group.
+	// A group of mallory with a generator of root: its output must not get into the group.
 	root := m.asRoot("", "run", "--group=theirs", "--generators=2", "--generator=1", "--linger=0s", "--web.listen-address=127.0.0.1:0", "--", "sh", "-c", "cat "+m.secret+" >/dev/null; echo generator-of-root")
 	theirs := rundir.At(m.data, "theirs")
 	m.must(os.RemoveAll(string(theirs)))
@@ -148,7 +147,7 @@ func TestForeignDirectories(t *testing.T) {
 		t.Fatalf("%v\n%s", err, root)
 	}
 
-	// What is no file, in the place of each file.
+	// Something other than a file in the place of each file.
 	var ids []string
 	for kind, replace := range m.replacements() {
 		for i, name := range foreignFiles {
@@ -159,7 +158,7 @@ func TestForeignDirectories(t *testing.T) {
 			ids = append(ids, dir.ID())
 		}
 	}
-	// Locks that are never given back, of an ended run and of one that nobody has closed.
+	// Locks that are never released, of an ended run and of an unclosed run.
 	for _, id := range []string{"evil-held", "evil-held-open"} {
 		dir := m.copyOf(whole, id)
 		if id == "evil-held-open" {
@@ -209,7 +208,7 @@ func TestForeignDirectories(t *testing.T) {
 	}
 	all.Wait()
 
-	// An agent of another user that is beside them follows the runs of others, and ends.
+	// An agent of another user still follows the runs of others, and ends.
 	_, stop := m.agent()
 	if out, err := m.run(alice, "benchwatch run --run-id=alices --linger=0s -- sysbench run"); err != nil {
 		t.Errorf("beside them: %v\n%s", err, out)
@@ -257,7 +256,7 @@ func TestForeignDirectories(t *testing.T) {
 	}
 	all.Wait()
 
-	// What root removes is the run, not what its links lead to.
+	// Root removes the run, not the targets of its links.
 	for _, id := range append(ids, "evil-linked-run") {
 		try("runs", "rm", "--yes", id)
 	}

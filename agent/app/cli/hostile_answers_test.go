@@ -15,9 +15,8 @@ import (
 	"time"
 )
 
-// TestHugeAnswers: a Grafana, a Prometheus, node_exporters, peers and servers whose answers
-// never end, or never begin, take bounded memory of every command that asks them, and
-// SIGTERM ends it.
+// TestHugeAnswers: if a Grafana, a Prometheus, node_exporters, peers and servers answer endlessly or never, each
+// command that queries them needs bounded memory, and SIGTERM ends it.
 func TestHugeAnswers(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]http.HandlerFunc{
@@ -123,7 +122,7 @@ targets:
 
 func jsonType(w http.ResponseWriter) { w.Header().Set("Content-Type", "application/json") }
 
-// endlessPort is the address of a server that never stops to send.
+// endlessPort is the address of a server that never stops sending.
 func endlessPort(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

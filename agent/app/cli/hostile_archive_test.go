@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// indexName is one of an index object, by its number.
+// indexName returns the name of an index object, by its number.
 func indexName(n int) string { return fmt.Sprintf("index/run%d~%016x~%016x.json", n, n, n) }
 
 // listing is a page of S3's list of objects.

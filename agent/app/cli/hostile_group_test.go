@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// mostMemory is what a command may need, whatever others send, in bytes.
+	// mostMemory is the most memory that a command may need, whatever others send, in bytes.
 	mostMemory = 150 << 20
-	// patience is how long a test waits for what takes two seconds on an idle machine.
+	// patience is how long a test waits for something that takes two seconds on an idle machine.
 	patience = time.Minute
 )
 
@@ -106,7 +106,7 @@ func (c *child) terminate() string {
 	return text
 }
 
-// await waits until something is the case while the command runs.
+// await waits for a condition while the command runs.
 func (c *child) await(what string, is func() bool) {
 	c.t.Helper()
 	for deadline := time.Now().Add(patience); !is(); {
@@ -127,7 +127,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// writeScript writes a program in the place of another one.
+// writeScript writes a program that replaces another one.
 func writeScript(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path+".new", []byte("#!/bin/sh\n"+text), 0o755); err != nil {
@@ -141,9 +141,8 @@ func writeScript(t *testing.T, path, text string) {
 // honest is an ssh that reaches this machine, with its own data directory. The command is the last argument.
 const honest = "for last; do :; done\nBENCHWATCH_DATA_DIR=$PWD/there exec sh -c \"$last\"\n"
 
-// silentAfter is an ssh that prints n right answers, then what then prints: the pipe stays open,
-// or the rest of the answers would decide by chance whether the script goes on. A second
-// connection gets no answer, so that the generator can't have ended.
+// silentAfter is an ssh that prints n right answers, then the output of then. The pipe stays open; otherwise chance
+// would decide whether the script continues. A second connection gets no answer, so the generator can't have ended.
 func silentAfter(n int, then string) string {
 	loop, _, _ := strings.Cut(honest, "BENCHWATCH")
 	return "[ ! -e waits ] || exec sleep 1000\n" + loop + fmt.Sprintf("BENCHWATCH_DATA_DIR=$PWD/there sh -c \"$last\" | { sed -u %dq; touch waits; exec %s; }\n", n, then)
@@ -198,7 +197,7 @@ func TestInterruptBeforeTheStart(t *testing.T) {
 	folder := t.TempDir()
 	ssh := filepath.Join(folder, "ssh")
 	data, there := filepath.Join(folder, "data"), filepath.Join(folder, "there")
-	// Slow answers while the clock is measured put the start off.
+	// Slow answers while the clock is measured postpone the start.
 	writeScript(t, ssh, strings.TrimSpace(strings.Replace(honest, "exec sh", "sh", 1))+
 		" | { n=0; while read -r line; do n=$((n+1)); [ $n -gt 10 ] || sleep 0.5; printf '%s\\n' \"$line\"; done; }\n")
 	run := startChild(t, folder, "run", "--on=gen1", "--ssh="+ssh, "--group=g", "--linger=0s", "--", "touch", "started")
@@ -259,9 +258,9 @@ func TestAttachRequires(t *testing.T) {
 	}
 }
 
-// TestAttachUsesOwnConnection: `group attach` reaches the generators as the user's own
-// `run --on` did, and nothing in run.json, in a copy of the directory or in a file that
-// others may write changes that. It obeys SIGTERM beside a command that never answers.
+// TestAttachUsesOwnConnection: `group attach` reaches the generators as the user's own `run --on` did, and nothing in
+// run.json, in a copy of the directory or in a file that others may write changes that. It obeys SIGTERM even if a
+// command never answers.
 func TestAttachUsesOwnConnection(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

@@ -23,8 +23,8 @@ import (
 // evil is text that would harm a terminal, a page, Markdown, a spreadsheet and Prometheus' format.
 const evil = "=1+2|<script>alert(1)</script>\x1b]0;owned\x07\x1b[2J\u202e[a](javascript:x)`\"'\\"
 
-// TestHostileOutput: what a tool, a user or a run of another user calls itself does
-// nothing to whoever looks at it. The tool's output on the terminal stays as it is.
+// TestHostileOutput: the texts of a tool, a user or a run of another user do no harm where they are shown. The tool's
+// output on the terminal is unchanged.
 func TestHostileOutput(t *testing.T) {
 	root := t.TempDir()
 	tool := "#!/bin/sh\ncat output\ncat output >&2\nexit 1\n"

@@ -14,9 +14,9 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// TestSampleBesideAgent guards that an agent of another user samples the servers of --sample with the
-// tool's login, also after a restart, only for that run and only until it is closed; that no third
-// user can get at the login, and that it is stored nowhere.
+// TestSampleBesideAgent guards that an agent of another user samples the servers of --sample with the tool's login,
+// also after a restart, only for that run and only until it is closed; that no third user can get the login, and that
+// it is stored nowhere.
 func TestSampleBesideAgent(t *testing.T) {
 	m := newMachine(t)
 	m.must(os.Mkdir(filepath.Join(m.root, "slow"), 0o755))

@@ -17,8 +17,8 @@ import (
 	"github.com/benchwatch/benchwatch/internal/longrun"
 )
 
-// TestMemoryOfLongRuns guards that what reads a run, and the agent that shows it,
-// needs no more memory for one that is ten times as long.
+// TestMemoryOfLongRuns guards that commands that read a run, and the agent that shows it, need no more memory for a run
+// ten times as long.
 func TestMemoryOfLongRuns(t *testing.T) {
 	data := t.TempDir()
 	for _, r := range []longrun.Run{{ID: "short", Intervals: 10_000, Ticks: 1000, Targets: 1}, {ID: "long", Intervals: 100_000, Ticks: 10_000, Targets: 1}} {
@@ -42,7 +42,7 @@ func TestMemoryOfLongRuns(t *testing.T) {
 	}
 }
 
-// peakOfCommand returns the most memory of a command that was resident, in KiB.
+// peakOfCommand returns the peak resident memory of a command, in KiB.
 func peakOfCommand(t *testing.T, data, run string, args []string) int64 {
 	cmd := exec.Command("benchwatch", append(args, run, "--data-dir="+data)...)
 	var messages bytes.Buffer

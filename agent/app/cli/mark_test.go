@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestParseTime: times without a day are the last ones, also across midnight.
+// TestParseTime: a time without a day is the latest such time, also across midnight.
 func TestParseTime(t *testing.T) {
 	zone := time.FixedZone("", 2*60*60)
 	now := time.Date(2026, 11, 21, 0, 5, 0, 0, zone)

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestPanicIsLogged guards that an answer that fails is an error in the log and ends the connection,
-// and that an answer that was given up is neither.
+// TestPanicIsLogged guards that a failing answer is an error in the log and ends the connection, and that an abandoned
+// answer is not an error.
 func TestPanicIsLogged(t *testing.T) {
 	for cause, want := range map[any]string{"index out of range": `level=ERROR msg="answer failed" path=/runs/a/report panic="index out of range"`, http.ErrAbortHandler: ""} {
 		var log bytes.Buffer

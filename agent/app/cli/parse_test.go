@@ -109,7 +109,7 @@ func TestParseReportsWriteErrors(t *testing.T) {
 	}
 }
 
-// TestParseDoesNotWait guards that a line read from a pipe is answered at once.
+// TestParseDoesNotWait guards that a line read from a pipe is printed immediately.
 func TestParseDoesNotWait(t *testing.T) {
 	in, feed := io.Pipe()
 	answers, out := io.Pipe()

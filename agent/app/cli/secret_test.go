@@ -64,7 +64,7 @@ var secretRuns = []struct{ command, prints string }{
 	{"sysbench --mysql-host=u:§@ --mysql-db=mysql://u:½ oltp run", "FATAL: error 1045: login u:§@, aborting"},
 }
 
-// secretive is everything that a secret may not be in.
+// secretive is everything that must not contain a secret.
 type secretive struct {
 	t       *testing.T
 	root    string
@@ -113,7 +113,7 @@ func (s *secretive) benchwatch(printed string, env []string, args ...string) {
 	s.add("benchwatch "+strings.Join(args[:1], " "), text)
 }
 
-// leaks returns where a secret, or half of one, was seen.
+// leaks returns where a secret, or half of one, was found.
 func (s *secretive) leaks() []string {
 	var leaks []string
 	for where, text := range s.seen {
@@ -313,8 +313,7 @@ func (s *secretive) get(address, path string) {
 	s.add("GET "+path, string(body))
 }
 
-// TestNoFlagTakesSecrets: a flag's value is in the process list. What is secret comes
-// from files, whose names the flags take.
+// TestNoFlagTakesSecrets: a flag's value is in the process list, so secrets come from files that flags name.
 func TestNoFlagTakesSecrets(t *testing.T) {
 	n := 0
 	for _, c := range leaves(newProgram()) {

@@ -116,9 +116,8 @@ func answerOf(t *testing.T, conn net.Conn, limit time.Duration) (status int, bod
 	return resp.StatusCode, string(data)
 }
 
-// More half-sent requests than scrapes are answered at once don't block
-// scraping, get their answer, and are closed. The page's stream, which lasts
-// longer than a request may take to arrive, is not.
+// Half-sent requests, even more than the scrapes that are answered at once, don't block scraping, get their answer, and
+// are closed. The page's stream, which lasts longer than a request may take to arrive, is not.
 func TestHalfSentRequests(t *testing.T) {
 	t.Parallel()
 	address, _ := serveAgent(t, "127.0.0.1:0", nil)

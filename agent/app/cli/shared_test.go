@@ -178,7 +178,7 @@ func TestSharedRunsFolder(t *testing.T) {
 	if out, err := m.run(bob, "benchwatch runs rm --yes first"); err == nil {
 		t.Errorf("bob removes alice's run:\n%s", out)
 	}
-	// An agent does not read for bob what he can't read.
+	// An agent does not read files for bob that he can't read.
 	if out, err := m.run(bob, `benchwatch run --run-id=theft --tool=sysbench --drain-timeout=1s -- sh -c '
 		rm data/runs/theft/stdout.log; ln -s ../first/stdout.log data/runs/theft/stdout.log'`); err != nil {
 		t.Errorf("bob's run: %v\n%s", err, out)
@@ -247,7 +247,7 @@ func TestSharedRunsFolder(t *testing.T) {
 	}
 }
 
-// TestRunsFolderOfAnotherUser guards the hint that leads out of it.
+// TestRunsFolderOfAnotherUser guards the hint for a runs folder of another user.
 func TestRunsFolderOfAnotherUser(t *testing.T) {
 	m := newMachine(t)
 	m.must(os.Chmod(rundir.Root(m.data), 0o755))

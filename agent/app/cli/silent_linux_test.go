@@ -245,8 +245,8 @@ func (s *silent) start(row silence, in *os.File) (c *child, text func() string) 
 	}
 }
 
-// try runs a command until it waits, ends it, and checks that it did not take longer than two
-// seconds, and what else the machine has to do.
+// try runs a command until it waits, ends it, and checks that this took at most two seconds, plus the time that other
+// work takes.
 func (s *silent) try(row silence) {
 	s.t.Helper()
 	in := s.input(row)

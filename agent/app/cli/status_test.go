@@ -27,8 +27,8 @@ func metricOf(t *testing.T, name string) *measure.Metric {
 	return nil
 }
 
-// TestStatusLine guards the documented fields, that commits are the best ones that a
-// server reports, and that no share of time is above 1 (issue 10, defects 5 and 6).
+// TestStatusLine guards the documented fields, that commits are the best ones that a server reports, and that no share
+// of time is above 1.
 func TestStatusLine(t *testing.T) {
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	target := &engine.Target{Name: "n1"}

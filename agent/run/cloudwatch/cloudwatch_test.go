@@ -63,7 +63,7 @@ func seriesOf(name string, values ...any) string {
 	return fmt.Sprintf(`{"metric":{"__name__":%q,"id":"bench-1"},"values":[%s]}`, name, strings.Join(all, ","))
 }
 
-// TestAdd guards that whole minutes of the run count, each once, and that two of them have nothing between.
+// TestAdd guards that whole minutes of the run count, each once, and that nothing is between two of them.
 func TestAdd(t *testing.T) {
 	s, asked := source(t, http.StatusOK, `{"status":"success","data":{"resultType":"matrix","result":[`+strings.Join([]string{
 		seriesOf("cpu", 0, 10, 60, 40, 75, 40, 120, 60, 240, 99),
@@ -98,7 +98,7 @@ func TestAdd(t *testing.T) {
 	}
 }
 
-// TestAddNothing guards what a user reads where there are no values.
+// TestAddNothing guards what a user reads if there are no values.
 func TestAddNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		status     int

@@ -129,8 +129,8 @@ func agree(t *testing.T, before, between, after *engine.Status) {
 	}
 }
 
-// TestNodeExporterWithoutACollector: one in which a collector is switched off refuses the
-// request for a part; then all it has is read.
+// TestNodeExporterWithoutACollector: a node_exporter with a disabled collector refuses a request for it; then
+// everything is read.
 func TestNodeExporterWithoutACollector(t *testing.T) {
 	p := open(t, NodeExporter, startExporter(t, "--no-collector.pressure"))
 	s := probe(t, p)
@@ -142,7 +142,7 @@ func TestNodeExporterWithoutACollector(t *testing.T) {
 	}
 }
 
-// TestForeignExporter guards what a user reads where the URL leads to something else.
+// TestForeignExporter guards what a user reads if the URL leads to something else.
 func TestForeignExporter(t *testing.T) {
 	for body, want := range map[string]string{
 		"up 1\n":       "is it a node_exporter?",

@@ -40,9 +40,9 @@ func procOf(t *testing.T, all ...stat) string {
 	return root
 }
 
-// TestPrograms guards whose CPU is whose: of the tool's session and of what left it, of servers
-// and of others, of which those are named that used much; that the agent and the kernel's threads
-// are none of them; and that what an ended process had used before is not counted again.
+// TestPrograms guards to whom CPU time is attributed: the tool's session and processes that left it, servers, and
+// others, of which the busiest are named. The agent and the kernel's threads do not count, and the earlier CPU time of
+// an ended process is not counted again.
 func TestPrograms(t *testing.T) {
 	self := os.Getpid()
 	const tool = 1000000

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestThrottling guards both versions of control groups, and that the quota that holds
-// counts, also if a group around the process's own has it.
+// TestThrottling guards both versions of control groups, and that the quota that throttles counts, also in a parent
+// group.
 func TestThrottling(t *testing.T) {
 	root := t.TempDir()
 	for file, stat := range map[string]string{

@@ -135,7 +135,7 @@ func TestSSHAgain(t *testing.T) {
 	}
 }
 
-// TestSSHRefused guards the reason for which a machine can't be read: one line, with what to do.
+// TestSSHRefused guards the reason why a machine can't be read: one line, with a remedy.
 func TestSSHRefused(t *testing.T) {
 	m, command := startMachine(t)
 	config := filepath.Join(m.Dir, "sshd1")
@@ -209,7 +209,7 @@ func TestSSHShells(t *testing.T) {
 	}
 }
 
-// TestSSHLate guards that the answer to an earlier request is not taken for one to the next.
+// TestSSHLate guards that the answer to an earlier request is not taken for the answer to the next one.
 func TestSSHLate(t *testing.T) {
 	fake := filepath.Join(t.TempDir(), "ssh")
 	const answers = "#!/bin/sh\necho " + ready + "\nread -r q n\nread -r q m\n" +

@@ -99,7 +99,7 @@ func TestMachineLogs(t *testing.T) {
 	}
 }
 
-// What several programs print counts once.
+// Values that several programs print count once.
 func TestMachineLogsTogether(t *testing.T) {
 	rows := readLogs(t, 3, captured("mpstat", "mpstat.txt"), captured("iostat", "iostat.txt"), captured("vmstat", "vmstat.txt"), captured("dstat", "dstat.txt"))
 	if len(rows) != 3 {

@@ -117,7 +117,7 @@ func TestBesideProblems(t *testing.T) {
 	}
 }
 
-// Whatever is in a file called so, it does no harm.
+// Whatever a file with such a name contains, it does no harm.
 func FuzzRead(f *testing.F) {
 	f.Add("Variable_name\tValue\nUptime\t1\nQuestions\t2\n")
 	f.Add("| version | 8 |\n| max_connections | 1 |\n")
@@ -134,7 +134,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// What is no regular file is not opened: a pipe would wait for a writer.
+// Only regular files are opened: a pipe would wait for a writer.
 func TestPipeIsNoDump(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.status.before")
 	if err := unix.Mkfifo(path, 0o600); err != nil {

@@ -69,8 +69,8 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// The histograms kept with a run are those of all lines of the files that its own process has
-// written, to the bucket, whole and over time.
+// The histograms kept with a run equal the histograms of all lines in the files of its own process, bucket by bucket,
+// in total and over time.
 func TestKeepLatencies(t *testing.T) {
 	for name, logs := range map[string][]string{
 		"two threads":   {recorded(t, "limit"), recorded(t, "plain")},

@@ -70,7 +70,7 @@ func lines(log []byte) []follow.Line {
 	return all
 }
 
-// begun is what a run directory records of a part.
+// begun is what a run directory records about a part.
 type begun struct {
 	Offset, End int64
 	Snapshot    Snapshot
@@ -234,7 +234,7 @@ func TestImportedPartsAreRuns(t *testing.T) {
 	}
 }
 
-// TestTitleOfImport guards that runs of stdout.txt in several folders can be told apart.
+// TestTitleOfImport guards that runs of stdout.txt in several folders can be distinguished.
 func TestTitleOfImport(t *testing.T) {
 	for path, want := range map[string]string{"/runs/fast/stdout.txt": "fast/stdout.txt", "/runs/fast.log": "fast.log", "/runs/fast/log": "fast/log", "/log": "/log"} {
 		if title := titleOf(path); title != want {
@@ -306,8 +306,7 @@ func FuzzSplitLog(f *testing.F) {
 	})
 }
 
-// watchedLog is a log that looks, each time that it is read, at the lines that are
-// counted of a run.
+// watchedLog is a log that checks the counted lines of a run at each read.
 type watchedLog struct {
 	*bytes.Reader
 	part *Part
@@ -327,8 +326,8 @@ func (l *watchedLog) look() (reported uint64) {
 	return reported
 }
 
-// TestLinesNeverFall guards that no line is counted of a run that is not the run's in
-// the end: a scrape at any moment would see the counter fall.
+// TestLinesNeverFall guards that no line is counted for a run if it belongs to another run at the end: a scrape would
+// see the counter fall.
 func TestLinesNeverFall(t *testing.T) {
 	for _, tl := range allTools {
 		for i, text := range recordings(t, tl) {

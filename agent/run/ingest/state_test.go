@@ -208,8 +208,8 @@ func TestIntervalLineIsNotAllocated(t *testing.T) {
 	}
 }
 
-// The share of failed transactions: a tool that counts failures beside its
-// transactions has all attempts in both together, YCSB in its operations.
+// The share of failed transactions: for a tool that counts failures beside its transactions, the attempts are the sum
+// of both; for YCSB, they are its operations.
 func TestFailedShare(t *testing.T) {
 	for _, c := range []struct {
 		name         string

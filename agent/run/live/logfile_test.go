@@ -46,7 +46,7 @@ func (l *logging) watch(adapt ...func(*Watcher)) *watching {
 	}}, adapt...)
 }
 
-// hasty has a Watcher take files that are not open for unchanged at once.
+// hasty makes a Watcher immediately treat files that are not open as unchanged.
 func hasty(w *Watcher) { w.recent, w.settled = 300*time.Millisecond, 50*time.Millisecond }
 
 // runs waits until as many runs as totals are known and have these totals, in
@@ -105,8 +105,7 @@ func TestLogOfSeveralRuns(t *testing.T) {
 	}
 }
 
-// What was read before a restart is not read as new runs again, what came
-// meanwhile is not lost.
+// Lines that were read before a restart do not become new runs, and lines that came meanwhile are not lost.
 func TestLogAfterRestart(t *testing.T) {
 	l := newLogging(t)
 	l.append("")
@@ -163,8 +162,7 @@ func TestLiveLogIsPickedUp(t *testing.T) {
 	}
 }
 
-// A whole log that appears is as old as its lines, and its run as long as the tool
-// measured.
+// A complete log that appears is as old as its lines, and its run as long as the tool measured.
 func TestWholeLogAppears(t *testing.T) {
 	l := newLogging(t)
 	w := l.watch()

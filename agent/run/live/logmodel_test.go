@@ -26,9 +26,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// modelled is a tool, a folder with its log and a follower, all in one goroutine: any
-// operations on the files may happen between two looks. Each takes a second of a
-// clock that only the files' times show.
+// modelled is a tool, a folder with its log and a follower, all in one goroutine: any operations on the files may
+// happen between two checks. Each takes a second of a clock that only the files' times show.
 type modelled struct {
 	t    *testing.T
 	rand *rand.Rand
@@ -322,7 +321,7 @@ func (m *modelled) find(existing bool) {
 	m.must(f.begin(m.t.Context()))
 }
 
-// look makes the follower read all that it finds.
+// look makes the follower read everything that it finds.
 func (m *modelled) look() {
 	if m.log == nil {
 		if m.find(false); m.log == nil {
@@ -387,8 +386,8 @@ func (m *modelled) check() {
 	}
 }
 
-// TestFollowingModel guards that whatever happens to a log between two looks, each line
-// is read at most once and in order, and is lost only where a gap is recorded.
+// TestFollowingModel guards that whatever happens to a log between two checks, each line is read at most once and in
+// order, and lines are only lost at recorded gaps.
 func TestFollowingModel(t *testing.T) {
 	seeds := 100
 	first, err := strconv.Atoi(cmp.Or(os.Getenv("MODEL_SEED"), "1"))
@@ -469,8 +468,8 @@ func TestRotatedBeforeItIsRead(t *testing.T) {
 	m.check()
 }
 
-// TestRewrittenBeforeItIsEntered guards that a file is not read on which was truncated and written
-// again, behind a hole, between the decision to continue in it and the first read of it.
+// TestRewrittenBeforeItIsEntered guards that reading does not continue in a file that was truncated and rewritten,
+// after a hole, between the decision to continue in it and the first read.
 func TestRewrittenBeforeItIsEntered(t *testing.T) {
 	for _, restarted := range []bool{false, true} {
 		t.Run(fmt.Sprintf("restarted=%v", restarted), func(t *testing.T) {

@@ -74,7 +74,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestRelation guards what a file is recognised by.
+// TestRelation guards how a file is recognised.
 func TestRelation(t *testing.T) {
 	text := strings.Repeat("a line\n", 2000)
 	read := []byte(text[:10_000])

@@ -8,8 +8,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// TestCloseOrphan checks that a run whose watchers all died gets its outcome from what
-// the tool wrote, and that nothing of it is invented.
+// TestCloseOrphan checks that a run whose watchers all died gets its outcome from the tool's output, without invented
+// facts.
 func TestCloseOrphan(t *testing.T) {
 	begun := banner + intervalLine(1, 10)
 	for name, tt := range map[string]struct {

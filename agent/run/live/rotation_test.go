@@ -132,7 +132,7 @@ func (r *rotating) numbers() []int {
 	return all
 }
 
-// parsed returns what the project reads of all runs: the number of reports.
+// parsed returns the number of reports that are read from all runs.
 func (r *rotating) parsed() (reports int) {
 	data := filepath.Join(r.dir, "data")
 	ids, err := rundir.List(data)
@@ -148,7 +148,7 @@ func (r *rotating) parsed() (reports int) {
 	return reports
 }
 
-// newRotating has a log of a form, which nothing follows yet.
+// newRotating returns a log with a form of rotation. Nothing follows it yet.
 func newRotating(t *testing.T, form rotation.Form) *rotating {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -168,9 +168,8 @@ func newRotating(t *testing.T, form rotation.Form) *rotating {
 	return r
 }
 
-// TestRotationsWhileStopped guards that no line is lost, doubled or out of order if several
-// rotations come between two looks, because the follower is stopped meanwhile.
-// ROTATIONS is how many there are of each form.
+// TestRotationsWhileStopped guards that no line is lost, doubled or out of order if several rotations happen between
+// two checks because the follower is stopped. ROTATIONS is how many there are of each form.
 func TestRotationsWhileStopped(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds")
@@ -337,8 +336,7 @@ func TestCountersNeverFall(t *testing.T) {
 	}
 }
 
-// TestStoppedWhileCatchingUp guards that what is read only in part, because the agent
-// stops meanwhile, is not shown before it has stopped.
+// TestStoppedWhileCatchingUp guards that a run that is only partly read because the agent stops is not shown.
 func TestStoppedWhileCatchingUp(t *testing.T) {
 	const lines = 30_000
 	var output strings.Builder
@@ -432,8 +430,7 @@ func TestRefusedLogs(t *testing.T) {
 	}
 }
 
-// TestUTF16 guards that a log that can't be read is named, whether its tool is configured
-// or not.
+// TestUTF16 guards that a log that can't be read is reported, whether its tool is configured or not.
 func TestUTF16(t *testing.T) {
 	for _, tool := range []string{"", "sysbench"} {
 		l := newLogging(t)

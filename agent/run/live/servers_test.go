@@ -30,7 +30,7 @@ var twoClusters = []engine.Target{
 	{Name: "alone", Engine: "mysql", Address: "127.0.0.1:3310"},
 }
 
-// answers is what all targets answer at a tick, with the names of their machines.
+// answers returns the answers of all targets at a tick, with the names of their machines.
 func answers(tick time.Time) engine.Frame {
 	f := engine.Frame{Tick: tick}
 	for i := range twoClusters {
@@ -43,7 +43,7 @@ func answers(tick time.Time) engine.Frame {
 	return f
 }
 
-// sampledSink keeps which servers and machines the sink was given for each run.
+// sampledSink keeps the servers and machines that it got for each run.
 type sampledSink struct {
 	Discard
 	mu         sync.Mutex
@@ -84,8 +84,8 @@ func startRun(t *testing.T, data string, meta rundir.Meta) rundir.Directory {
 	return dir
 }
 
-// TestServersOfRuns guards that each of several live runs has its own servers, and
-// nothing of others: in run.json, its record and what the sink is given.
+// TestServersOfRuns guards that each of several live runs has only its own servers: in run.json, in its record and at
+// the sink.
 func TestServersOfRuns(t *testing.T) {
 	data := t.TempDir()
 	want := map[string]string{"blue": "b1 b2", "green": "g1 g2", "selected": "g1 alone", "alone": "alone", "unknown": ""}

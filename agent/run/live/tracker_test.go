@@ -13,7 +13,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// failed is a run whose tool has ended, but which nobody has closed.
+// failed is an unclosed run whose tool has ended.
 func failed(t *testing.T, data, id string) rundir.Directory {
 	t.Helper()
 	begin, end, status := time.Now().Add(-time.Minute).UTC(), time.Now().Add(-50*time.Second).UTC(), 1

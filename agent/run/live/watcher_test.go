@@ -226,7 +226,7 @@ func TestRunToItsEnd(t *testing.T) {
 	}
 }
 
-// A killed agent's successor comes to the same numbers, whenever it starts.
+// The successor of a killed agent has the same numbers, whenever it starts.
 func TestRestartOfTheAgent(t *testing.T) {
 	data := t.TempDir()
 	gate, open := fifo(t)
@@ -335,7 +335,7 @@ func TestKeptRunsAreBounded(t *testing.T) {
 	kept("r4")
 }
 
-// TestOneUserLeavesRoom guards that the runs of one user can't keep out the runs of all others.
+// TestOneUserLeavesRoom guards that the runs of one user can't crowd out the runs of all others.
 func TestOneUserLeavesRoom(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can create run directories for other users")
@@ -510,8 +510,7 @@ type drainFrame struct {
 	positions []int64
 }
 
-// TestDrainIsTheReplicasTime guards that waiting for the next sample is not taken
-// for time that a replica needed.
+// TestDrainIsTheReplicasTime guards that waiting for the next sample does not count as time that a replica needed.
 func TestDrainIsTheReplicasTime(t *testing.T) {
 	end := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
 	const ms = time.Millisecond
@@ -555,8 +554,7 @@ func TestDrainIsTheReplicasTime(t *testing.T) {
 	}
 }
 
-// TestDrainTimeoutOfTheRun guards that an agent that is configured otherwise obeys
-// the timeout that the run was started with.
+// TestDrainTimeoutOfTheRun guards that an agent obeys the timeout with which the run was started, not its own.
 func TestDrainTimeoutOfTheRun(t *testing.T) {
 	data := t.TempDir()
 	end := time.Now().UTC()

@@ -52,7 +52,7 @@ func TestWeek(t *testing.T) {
 		DataDir: data, Clock: machine, Samples: samples, Topology: serversOf(target),
 	})
 	w.until("one", "followed", func(s ingest.Snapshot) bool {
-		// What is in the file when it is opened may be old, and sets no clock.
+		// The content of the file when it is opened may be old, and does not set the clock.
 		return w.owned("one") && s.Meta.Servers.Server("db1") != nil && s.Meta.ToolVersion != ""
 	})
 

@@ -8,8 +8,7 @@ import (
 	"github.com/benchwatch/benchwatch/internal/fakegrafana"
 )
 
-// TestChangedInGrafana: what people do to an annotation in Grafana does not
-// make a second one.
+// TestChangedInGrafana: edits of an annotation in Grafana do not lead to a second one.
 func TestChangedInGrafana(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
@@ -58,8 +57,7 @@ func TestDeletedInGrafana(t *testing.T) {
 	})
 }
 
-// TestReinstalledGrafana: an annotation with the same number that is another's
-// is left alone.
+// TestReinstalledGrafana: a foreign annotation with the same number is left alone.
 func TestReinstalledGrafana(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)

@@ -14,8 +14,8 @@ import (
 	"github.com/benchwatch/benchwatch/internal/fakegrafana"
 )
 
-// TestStop: a request under way is finished when the process stops, if it is
-// quick; else it is given up. What comes next finds out what became of it.
+// TestStop: when the process stops, a request in progress is finished if it is quick, otherwise abandoned. The next
+// process finds out its result.
 func TestStop(t *testing.T) {
 	for _, late := range []bool{true, false} {
 		t.Run(fmt.Sprint(late), func(t *testing.T) {
@@ -147,7 +147,7 @@ func TestTwoDeliverers(t *testing.T) {
 	}
 }
 
-// TestCrashAtAnyByte cuts the queue file where a crash could have left it. The markers in whole lines are delivered
+// TestCrashAtAnyByte cuts the queue file where a crash could have cut it. The markers in whole lines are delivered
 // once, whatever Grafana already has.
 func TestCrashAtAnyByte(t *testing.T) {
 	l := newLab(t)
@@ -184,7 +184,7 @@ func TestCrashAtAnyByte(t *testing.T) {
 		if got := len(l.grafana.All()); got != len(atEnd) {
 			t.Fatalf("cut after %d bytes: Grafana has %d annotations, want %d", n, got, len(atEnd))
 		}
-		// What is added afterwards is not lost behind the half line.
+		// Markers that are added afterwards are not lost after the partial line.
 		l.add(closedRun(), point("after", 3*time.Second))
 		deliverAll()
 		items := l.items()

@@ -60,9 +60,8 @@ func TestRunIsOneAnnotation(t *testing.T) {
 	}
 }
 
-// TestFaults lets each kind of request fail in each way, three times in a row,
-// before, while and after it is carried out. What is in Grafana afterwards is
-// always each marker once.
+// TestFaults lets each kind of request fail in each way, three times in a row, before, while and after it is carried
+// out. Afterwards Grafana always has each marker once.
 func TestFaults(t *testing.T) {
 	faults := map[string]fakegrafana.Fault{
 		"500 before":                             fakegrafana.Before(fakegrafana.Status(500, "", `{"message":"database is locked"}`)),
@@ -123,8 +122,8 @@ func TestFaults(t *testing.T) {
 
 func (readCloser) Close() error { return nil }
 
-// TestHalfWritten: Grafana wrote the annotation, failed to write its tags and
-// said so. The annotation is completed, not repeated.
+// TestHalfWritten: Grafana wrote the annotation, failed to write its tags and reported an error. The annotation is
+// completed, not repeated.
 func TestHalfWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)

@@ -14,8 +14,8 @@ import (
 	"github.com/benchwatch/benchwatch/internal/fakegrafana"
 )
 
-// life is a delivering process that can be killed: from then on it writes and sends
-// nothing, and what Grafana got from it is carried out all the same.
+// life is a delivering process that can be killed: from then on it writes and sends nothing, but Grafana still carries
+// out its earlier requests.
 type life struct {
 	dead atomic.Bool
 	next http.RoundTripper

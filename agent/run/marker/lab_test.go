@@ -104,7 +104,7 @@ func items(t testing.TB, dir rundir.Directory) []*item {
 	return q.items
 }
 
-// client is one of the lab's Grafana, or of the one at url.
+// client is a client of the lab's Grafana, or of the one at url.
 func (l *lab) client(url string) *Grafana {
 	l.t.Helper()
 	g, err := NewGrafana(cmp.Or(url, "http://grafana.test/"), l.token)
@@ -122,7 +122,7 @@ func (l *lab) use(g *Grafana) { l.target.Store(g) }
 
 func none() []rundir.Directory { return nil }
 
-// newDeliverer returns one that is not started.
+// newDeliverer returns a deliverer that has not been started.
 func (l *lab) newDeliverer(g *Grafana) *Deliverer {
 	l.use(g)
 	d := New(Options{
@@ -134,7 +134,7 @@ func (l *lab) newDeliverer(g *Grafana) *Deliverer {
 	return d
 }
 
-// deliverer starts one; the function returned stops it.
+// deliverer starts a deliverer; the returned function stops it.
 func (l *lab) deliverer() (*Deliverer, func()) {
 	l.t.Helper()
 	d := l.newDeliverer(l.client(""))
@@ -165,7 +165,7 @@ func (l *lab) flush(d *Deliverer, limit time.Duration) {
 	}
 }
 
-// check compares what Grafana holds with the queue: each marker once, as it is.
+// check compares the annotations in Grafana with the queue: each marker exists once, unchanged.
 func (l *lab) check() {
 	l.t.Helper()
 	items := l.items()

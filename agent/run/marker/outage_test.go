@@ -80,8 +80,8 @@ func TestRetryAfter(t *testing.T) {
 	})
 }
 
-// TestNewToken: a refused token is named once in the log, with what to do; a
-// new one in the same file counts at once. No token is ever logged.
+// TestNewToken: a refused token is named once in the log, with what to do; a new one in the same file takes effect
+// immediately. No token is ever logged.
 func TestNewToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
@@ -120,8 +120,8 @@ func TestNewToken(t *testing.T) {
 	})
 }
 
-// TestRefused: a marker that Grafana refuses does not hold up the others, is
-// recorded with the reason and is not given up at once.
+// TestRefused: a marker that Grafana refuses does not hold up the others, is recorded with the reason and is not given
+// up immediately.
 func TestRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)

@@ -302,8 +302,7 @@ func TestReadOldFile(t *testing.T) {
 	})
 }
 
-// TestReadWhileWritten: wherever reading stops in the middle of a line, nothing
-// is missing or doubled when the rest has come.
+// TestReadWhileWritten: wherever reading stops within a line, nothing is missing or duplicated after the rest has come.
 func TestReadWhileWritten(t *testing.T) {
 	dir := rundir.Directory(t.TempDir())
 	path := dir.Path(rundir.MarkersFile)
@@ -333,8 +332,8 @@ func TestReadWhileWritten(t *testing.T) {
 	}
 }
 
-// FuzzQueue: whatever is in a queue file, reading it in two steps gives what
-// reading it in one does, and a marker added after it is found.
+// FuzzQueue: whatever a queue file contains, reading it in two steps gives the same as reading it in one, and a marker
+// that is added later is found.
 func FuzzQueue(f *testing.F) {
 	dir := rundir.Directory(f.TempDir())
 	path := dir.Path(rundir.MarkersFile)

@@ -27,8 +27,8 @@ func released(f *testing.F, name string, size int) (all [][]byte) {
 	return all
 }
 
-// FuzzStatusCut: of a status file of any version that is cut anywhere, as by a crash,
-// the rows before the cut are read as they are in the whole file.
+// FuzzStatusCut: if a status file of any version is cut anywhere, as by a crash, the rows before the cut are read as in
+// the whole file.
 func FuzzStatusCut(f *testing.F) {
 	for _, data := range released(f, "status.jsonl", 12000) {
 		f.Add(data, 5000)

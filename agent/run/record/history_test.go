@@ -169,7 +169,7 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// TestHistoryDamage guards that what can't be read is counted and ends nothing.
+// TestHistoryDamage guards that unreadable lines are counted and do not end the reading.
 func TestHistoryDamage(t *testing.T) {
 	whole := statusLine(t, 5, "n1", map[string]float64{"a": 1})
 	dir := recorded(t, banner+intervalLine(2, 100)+intervalLine(1, 90)+intervalLine(3, 1)[:9], []string{
@@ -211,8 +211,7 @@ func TestHistoryOfLiveRun(t *testing.T) {
 	}
 }
 
-// TestHistoryOfTwoParts guards that a second run of the tool in one output
-// comes behind the first.
+// TestHistoryOfTwoParts guards that a second run of the tool in one output comes after the first.
 func TestHistoryOfTwoParts(t *testing.T) {
 	one := banner + intervalLine(1, 100) + intervalLine(2, 100) + summaryText(200, 2)
 	h := read(t, recorded(t, one+one, nil))
@@ -227,8 +226,7 @@ func TestHistoryOfTwoParts(t *testing.T) {
 	}
 }
 
-// TestClockStart guards that what a tool needs before its clock begins to run
-// is not taken for its time.
+// TestClockStart guards that the time before the tool's clock starts does not count as its time.
 func TestClockStart(t *testing.T) {
 	dir := recorded(t, banner+intervalLine(1, 100)+summaryText(100, 4), nil)
 	if _, err := dir.Update(func(m *rundir.Meta) { m.ClockStartedAt = nil }); err != nil {

@@ -35,7 +35,7 @@ func (p position) Behind(engine.Position) (uint64, bool) { return 0, false }
 func (p position) Scalar() float64                       { return float64(len(p)) }
 func (p position) String() string                        { return string(p) }
 
-// sample is what a target answered so many seconds after the start.
+// sample is the answer of a target some seconds after the start.
 func sample(target string, second float64, set func(*engine.Sample)) engine.Sample {
 	tick := historyStart.Add(time.Duration(second * float64(time.Second)))
 	s := engine.Sample{
@@ -55,8 +55,7 @@ func frameOf(samples ...engine.Sample) engine.Frame {
 
 func down(s *engine.Sample) { s.Status, s.Err = nil, errors.New(`no "answer"`) }
 
-// twoServers are ticks at which about everything happens that a record has to
-// hold.
+// twoServers are ticks with nearly everything that a record can contain.
 func twoServers() []engine.Frame {
 	evil := "n\"2\\\n\x01ü<"
 	return []engine.Frame{

@@ -32,7 +32,7 @@ func TestConditions(t *testing.T) {
 }
 
 // TestConditionOfOperations guards that a condition sees the latency of a tool that
-// prints none of transactions (issue 10, defect 7).
+// prints none of transactions.
 func TestConditionOfOperations(t *testing.T) {
 	row := &Row{Values: tool.Values{{Measure: tool.Throughput, Value: 900.0}, {Measure: tool.TpmC, Value: 100.0}}, LatencyOperation: "read", Latency: map[string]float64{"p95": 0.101}}
 	for text, want := range map[string]string{"p95>100ms": "101.00 ms (read)", "tpmc<=100": "100.00", "tps<1000": "900.00"} {

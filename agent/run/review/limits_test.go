@@ -20,7 +20,7 @@ import (
 	"github.com/benchwatch/benchwatch/internal/recorded"
 )
 
-// second is what the tool and the one server of a run report of a second.
+// second is what the tool and the only server of a run report for a second.
 type second struct {
 	tps    float64
 	server map[string]float64
@@ -87,8 +87,8 @@ func finding(v *analysis.Verdict, limit analysis.Limit) *analysis.LimitFinding {
 	return &v.Findings[i]
 }
 
-// TestLockOfSomeSeconds has a backup that locks all writes from 7.2 to 15.2 s of 24: its class of
-// sessions has no value before, nine samples are in it, and the tool stands still for eight seconds.
+// TestLockOfSomeSeconds has a backup that locks all writes from 7.2 to 15.2 s of 24: its class of sessions has no value
+// before, nine samples are in it, and the tool is stalled for eight seconds.
 func TestLockOfSomeSeconds(t *testing.T) {
 	all := make([]second, 24)
 	for i := range all {
@@ -130,7 +130,8 @@ func TestFlowControlOfEachTick(t *testing.T) {
 	}
 }
 
-// TestShortWaitsAreNoStandstill guards that all clients may wait at each sample, though the tool works.
+// TestShortWaitsAreNoStandstill guards that there is no standstill if all clients wait at each sample while
+// transactions end.
 func TestShortWaitsAreNoStandstill(t *testing.T) {
 	all := make([]second, 24)
 	for i := range all {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Each list is in its order; sorting it from any start gives it again.
+// Each list is in order; sorting any permutation gives it again.
 func TestCompareValues(t *testing.T) {
 	for _, want := range [][]string{
 		{"512M", "8G", "16G"},

@@ -63,9 +63,8 @@ func (l *alertLab) restart() {
 	l.Receiver = &Receiver{DataDir: l.data, TokenFile: func() string { return l.token }, Log: slog.New(slog.DiscardHandler)}
 }
 
-// run makes a run directory or changes it. times are those of the day at which the
-// run starts, its tool ends and it is closed; one that is missing has not come
-// yet. A run in a log file needs no process to continue.
+// run makes a run directory or changes it. times are those of the day at which the run starts, its tool ends and it is
+// closed; a missing time has not come yet. A run in a log file needs no process to continue.
 func (l *alertLab) run(id string, times ...string) {
 	l.t.Helper()
 	l.runOn(id, `{"target":"node2","cluster":"blue","nodename":"db2"}`, times...)
@@ -282,8 +281,8 @@ func TestAlertWithoutTexts(t *testing.T) {
 	}
 }
 
-// TestAlertPauses: the agent is stopped for some seconds, so that the alert resolves and
-// fires again. That is one cause, whose marker ends with the second time.
+// TestAlertPauses: the agent is stopped for some seconds, so that the alert resolves and fires again. That is one
+// cause, and its marker ends with the second resolution.
 func TestAlertPauses(t *testing.T) {
 	l := newAlertLab(t)
 	l.run("one", "02:00:00")
@@ -307,8 +306,8 @@ func TestAlertPauses(t *testing.T) {
 	}
 }
 
-// TestAlertOfTheSameCause: one that fires longer than the alert that inhibits it is sent
-// when that has ended.
+// TestAlertOfTheSameCause: an alert that fires longer than the alert that inhibits it is sent when the latter has
+// ended.
 func TestAlertOfTheSameCause(t *testing.T) {
 	named := func(name, labels, body string) string {
 		return strings.NewReplacer(`"GaleraFlowControl"`, `"`+name+`"`, `"target": "node2"`, labels, "c0ffee", name+strings.ReplaceAll(labels, `"`, "")).Replace(body)
@@ -465,8 +464,8 @@ func TestAlertNotStored(t *testing.T) {
 	}
 }
 
-// FuzzReceiver: whatever is posted is answered, and never with an error of ours. What
-// it leaves are few markers with short texts without secrets, and nothing elsewhere.
+// FuzzReceiver: whatever is posted is answered, and never with an error of ours. It leaves only a few markers with
+// short texts without secrets.
 func FuzzReceiver(f *testing.F) {
 	f.Add(firing(""))
 	f.Add(resolved(`, "run": "one"`))

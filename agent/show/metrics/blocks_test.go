@@ -158,7 +158,7 @@ func TestBlocksEndTheirSeries(t *testing.T) {
 	}
 }
 
-// TestBlocksAreWhole guards that a block that can't be finished is not there.
+// TestBlocksAreWhole guards that a block that can't be finished does not appear.
 func TestBlocksAreWhole(t *testing.T) {
 	b := NewBackfill()
 	defer b.Close()

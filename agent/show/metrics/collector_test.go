@@ -226,8 +226,7 @@ func TestMarkers(t *testing.T) {
 	}
 }
 
-// Titles, labels and operations come from outside: no bytes of theirs may break
-// a scrape.
+// Titles, labels and operations come from outside: none of their bytes may break a scrape.
 func TestHostileText(t *testing.T) {
 	s := sampleRun()
 	s.Meta.Title = "\xff\x00\"}\n# TYPE x counter" + strings.Repeat("y", 10_000)
@@ -316,7 +315,7 @@ func TestSeriesThatCannotBeMadeIsAnError(t *testing.T) {
 	}
 }
 
-// TestSeriesThatIsGone guards that a series that is gone is absent, and that its memory is given back.
+// TestSeriesThatIsGone guards that an ended series is absent, and that its memory is released.
 func TestSeriesThatIsGone(t *testing.T) {
 	snaps := []ingest.Snapshot{sampleRun()}
 	g := NewGatherer(Sources{Runs: func() []ingest.Snapshot { return snaps }})

@@ -109,7 +109,7 @@ func canonical(t *testing.T, name string) string {
 	return metric + "{" + strings.Join(labels, ",") + "}"
 }
 
-// live is what a collector exposes.
+// live returns the series that a collector exposes.
 func scrapeLive(t *testing.T, sources Sources, now time.Time) map[string]float64 {
 	t.Helper()
 	g := NewGatherer(sources)

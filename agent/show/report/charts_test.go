@@ -33,8 +33,8 @@ func TestPercentilesHaveNoMean(t *testing.T) {
 	}
 }
 
-// The charts that show what limited a run come first, then throughput and latency; each other chart is behind
-// one line, those without a change behind the last one.
+// The charts that show what limited a run come first, then throughput and latency; each other chart is folded, with
+// charts without a change in the last fold.
 func TestOrderOfCharts(t *testing.T) {
 	charts := Charts(recorded.Read(t, recorded.Galera(t)))
 	titles := func(b document.Block) []string {

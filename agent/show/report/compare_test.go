@@ -96,8 +96,8 @@ func TestCompareAndFigureHaveOneOrder(t *testing.T) {
 	}
 }
 
-// TestCompareDropsEchoes guards against two columns with the same values: a sweep's
-// label and the option of the tool that it was put into. What only looks alike stays.
+// TestCompareDropsEchoes guards against two columns with the same values: a sweep's label and the option of the tool
+// that it was put into. Columns that only look alike stay.
 func TestCompareDropsEchoes(t *testing.T) {
 	one, two := group("direct", 8, 100), group("direct", 16, 200)
 	for i, g := range []compare.Group{one, two} {

@@ -44,8 +44,8 @@ func forms(t *testing.T, h *record.History) map[string]string {
 	return all
 }
 
-// TestStarvedAgent is a real run of five seconds on a machine without a free core. The agent took two
-// samples: the servers' 5,723 queries/s of one second stood beside the tool's 18,728.
+// TestStarvedAgent is a real run of five seconds on a machine without a free core. The agent took two samples, so the
+// report showed the servers' 5,723 queries/s of one second beside the tool's 18,728.
 func TestStarvedAgent(t *testing.T) {
 	h := recorded.Read(t, recorded.Starved(t))
 	for form, text := range forms(t, h) {

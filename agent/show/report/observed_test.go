@@ -100,8 +100,8 @@ func TestObserved(t *testing.T) {
 	}
 }
 
-// Statements that connections begin and end with are no other load: here the tool sends 1000
-// statements a second to each of two servers.
+// Statements at the beginning and end of connections are not another load: here the tool sends 1000 statements a second
+// to each of two servers.
 func TestNewConnectionsAreNoOtherLoad(t *testing.T) {
 	for name, c := range map[string]struct {
 		queries, opened float64
@@ -121,8 +121,7 @@ func TestNewConnectionsAreNoOtherLoad(t *testing.T) {
 	}
 }
 
-// Servers that were sampled for a part of the run are compared with what the tool sent in
-// that part.
+// Servers that were sampled for a part of the run are compared with the tool's statements in that part.
 func TestStatementsAreComparedOverTheSameTime(t *testing.T) {
 	rates := append(slices.Repeat([]float64{20000}, 15), slices.Repeat([]float64{1000}, 15)...)
 	for queries, foreign := range map[float64]bool{10000: false, 25000: true} {
@@ -138,7 +137,7 @@ func TestStatementsAreComparedOverTheSameTime(t *testing.T) {
 	}
 }
 
-// That a run's servers are unknown is said once, with what to do.
+// Unknown servers of a run are reported once, with a remedy.
 func TestUnknownServersAreSaidOnce(t *testing.T) {
 	h := recorded.Read(t, recorded.Sysbench(t, slices.Repeat([]float64{1000}, 30)))
 	h.Snapshot.Meta.Servers = &rundir.Servers{Source: rundir.ServersUnknown, Problem: "no address"}

@@ -155,7 +155,7 @@ func TestHTML(t *testing.T) {
 	}
 }
 
-// TestHostileText guards that what tools, servers and users wrote shows as text.
+// TestHostileText guards that foreign text from tools, servers and users is shown as text.
 func TestHostileText(t *testing.T) {
 	const evil = `</style></title><script>alert(1)</script><img src=x onerror=alert(1)> "'` + "`" + ` | [a](javascript:alert(1)) ` + "\x1b[2J\u202e\n# h\xff"
 	dir := recorded.Galera(t)
@@ -283,8 +283,7 @@ func minimum(values []float64) float64 {
 	return low
 }
 
-// TestGeneratorsLimit guards that a report names a generator that could do no more,
-// and does not blame one that could.
+// TestGeneratorsLimit guards that a report names a saturated generator, and no other.
 func TestGeneratorsLimit(t *testing.T) {
 	for want, busy := range map[string]float64{"full 100 % of the time": 0.97, "it had CPU to spare": 0.4} {
 		dir := recorded.Galera(t)
@@ -311,8 +310,8 @@ func TestGeneratorsLimit(t *testing.T) {
 	}
 }
 
-// TestHosts guards the chart of the CPU of the run's own machines, and that a
-// Prometheus that is away or talks nonsense costs nothing but a message.
+// TestHosts guards the chart of the CPU of the run's own machines, and that a Prometheus that is down or answers
+// nonsense only leads to a message.
 func TestHosts(t *testing.T) {
 	h := recorded.Read(t, recorded.Galera(t))
 	h.Snapshot.Meta.Generator = "<i>db1"

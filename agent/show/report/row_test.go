@@ -16,7 +16,7 @@ import (
 )
 
 // TestLatencyOfOperations guards that a tool that prints no latency of transactions
-// has one in tables, with the operation's name (issue 10, defect 7).
+// has one in tables, with the operation's name.
 func TestLatencyOfOperations(t *testing.T) {
 	ycsb := review.NewRow(&ingest.Snapshot{Summary: &ingest.Summary{
 		Rates: []tool.Rate{{Operation: tool.Transaction, PerSecond: 500}},

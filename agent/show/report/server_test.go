@@ -54,8 +54,7 @@ func sampledRun(t *testing.T, values func(second float64) map[string]float64) ru
 }
 
 // TestCommitsOfGaleraNode guards that a node under autocommit, which counts no
-// COMMIT statement, has commits in the report as it has on the page (issue 10,
-// defect 5).
+// COMMIT statement, has commits in the report as it has on the page.
 func TestCommitsOfGaleraNode(t *testing.T) {
 	h := sampled(t, func(second float64) map[string]float64 {
 		return map[string]float64{"db_commits_total": 7, "galera_local_commits_total": 250 * second}
@@ -96,8 +95,7 @@ func TestMeansAreOfTheRun(t *testing.T) {
 }
 
 // TestShareOfTime guards that no share of time is above 1, wherever it is shown: the
-// times of two answers are not exactly those of the server's own readings (issue 10,
-// defect 6).
+// times of two answers are not exactly those of the server's own readings.
 func TestShareOfTime(t *testing.T) {
 	h := sampled(t, func(second float64) map[string]float64 {
 		return map[string]float64{"galera_flow_control_paused_seconds_total": 1.2 * second}
@@ -176,8 +174,8 @@ func TestMeasuresOfEveryEngine(t *testing.T) {
 	}
 }
 
-// TestGaps guards that no line leads over seconds in which nothing was sampled or
-// reported, and that samples which the agent missed are called that.
+// TestGaps guards that no line spans seconds in which nothing was sampled or reported, and that missed samples are
+// reported as missed.
 func TestGaps(t *testing.T) {
 	dir := recorded.Galera(t)
 	status := `{"target":"n1","engine":"mysql","interval":1,"columns":["db_threads_running"]}` + "\n"

@@ -32,8 +32,8 @@ func galeraRuns(name string, limit analysis.Limit, share float64, runs ...[5]flo
 	return g
 }
 
-// TestSummary has the runs of the Galera tutorial: what differs, what limited the runs and what paid
-// for it come before any table, in every form.
+// TestSummary has the runs of the Galera tutorial: what differs, what limited the runs and what the difference cost
+// come before any table, in every form.
 func TestSummary(t *testing.T) {
 	strict := galeraRuns("strict", analysis.LimitFlowControl, 0.41, [5]float64{950, 48.34, 0.41, 0.08, 0})
 	loose := galeraRuns("loose", analysis.LimitReplication, 0.52, [5]float64{967, 26.68, 0.05, 9.87, 3.43})
@@ -85,8 +85,8 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// TestLimitsThatVanish guards that a limit of one side is named, and that an unknown price is only
-// named where something was bought.
+// TestLimitsThatVanish guards that a limit of one side is named, and that an unknown cost is only named if there was a
+// gain.
 func TestLimitsThatVanish(t *testing.T) {
 	before, after := galeraRuns("a", analysis.LimitNeighbours, 0.44, [5]float64{100, 10, 0, 0, 0}), galeraRuns("b", analysis.LimitCommit, 0.72, [5]float64{50, 20, 0, 0, 0})
 	locks := analysis.LimitFinding{Limit: analysis.LimitRowLocks, Share: 0.37}

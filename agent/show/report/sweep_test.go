@@ -77,7 +77,7 @@ func TestResultFormats(t *testing.T) {
 	}
 }
 
-// TestSharedAdvice guards that advice for every combination is written once.
+// TestSharedAdvice guards that advice that holds for every combination is written once.
 func TestSharedAdvice(t *testing.T) {
 	r := (&sweep.Sweep{Sets: []sweep.Set{{Name: "via"}}}).Results(nil, compare.ByMedian)
 	r.Advice = []sweep.Advice{

@@ -87,7 +87,7 @@ func TestEvents(t *testing.T) {
 	defer claim.Release()
 	st.next("run", has(`"a title"`))
 	appendTo(t, dir.Path(rundir.StdoutFile), banner)
-	// What is there before the file is followed makes no event.
+	// Lines that exist before the file is followed cause no event.
 	st.next("run", has(`"tool_version","value":"1.0.20"`))
 	appendTo(t, dir.Path(rundir.StdoutFile), interval(1, 100))
 	row := st.next("row", has(`"intervals"`))
@@ -126,8 +126,8 @@ func TestEvents(t *testing.T) {
 	st.next("gone", has(`"one"`))
 }
 
-// TestLateRow guards that a page that saw a run begin is told what the tool wrote
-// before its output was followed: it is in no history that the page has.
+// TestLateRow guards that a page that saw a run begin gets what the tool wrote before its output was followed, since no
+// history of the page contains it.
 func TestLateRow(t *testing.T) {
 	s := newSite(t)
 	st := s.stream()
@@ -144,7 +144,7 @@ func TestLateRow(t *testing.T) {
 	}
 	s.page.Interval("one", 1, report(1), false)
 	st.next("row", has(`"x":1`))
-	// What is known is not said again.
+	// Known rows are not sent again.
 	s.page.Interval("one", 1, report(1), false)
 	s.page.Interval("one", 2, report(2), false)
 	st.next("row", func(data string) bool {
@@ -241,8 +241,8 @@ func TestEndOfAgent(t *testing.T) {
 	}
 }
 
-// TestSettingsEvent guards that a browser is told of the servers' settings when
-// they become known, and finds the same in the history.
+// TestSettingsEvent guards that a browser gets the servers' settings when they become known, and that the history has
+// the same settings.
 func TestSettingsEvent(t *testing.T) {
 	s := newSite(t)
 	st := s.stream()

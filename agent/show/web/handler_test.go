@@ -49,7 +49,7 @@ func TestBadRequests(t *testing.T) {
 	}
 }
 
-// TestOnly guards that a run that serves itself shows no others.
+// TestOnly guards that a run that serves its own page shows no other runs.
 func TestOnly(t *testing.T) {
 	s := newSite(t, "mine")
 	_, claim := s.create(rundir.Meta{ID: "other", StartedAt: begin})
@@ -93,7 +93,7 @@ func TestHostileText(t *testing.T) {
 	}
 }
 
-// TestGzip guards that a history is compressed for those who can read it.
+// TestGzip guards that a history is compressed for clients that accept it.
 func TestGzip(t *testing.T) {
 	s := newSite(t)
 	var b strings.Builder

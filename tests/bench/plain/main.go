@@ -1,5 +1,4 @@
-// Command plain serves as many gauges as asked for, with client_golang as it comes:
-// what a scrape costs at least.
+// Command plain serves the given number of gauges with plain client_golang: the least cost of a scrape.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command read reads a benchmark tool's output to its end as the agent does, and prints the
-// memory allocations per line. Its CPU time is what following and parsing cost.
+// Command read reads a benchmark tool's output to its end as the agent does, and prints the memory allocations per
+// line. Its CPU time is the cost of following and parsing.
 package main
 
 import (

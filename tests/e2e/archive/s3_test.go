@@ -1,8 +1,7 @@
 //go:build e2e
 
-// Package archive tests the archive on a real S3 server, versitygw, with faults that a
-// proxy between them makes. `make e2e` runs it. BENCHWATCH_ARCHIVE_RUNS sets how many
-// runs two machines upload while they are killed.
+// Package archive tests the archive on a real S3 server, versitygw, with faults that a proxy between them injects.
+// `make e2e` runs it. BENCHWATCH_ARCHIVE_RUNS sets how many runs two machines upload while they are killed.
 package archive
 
 import (
@@ -116,8 +115,8 @@ func newRun(t *testing.T, dataDir, id, generator string, size int) rundir.Direct
 	return dir
 }
 
-// TestFaults guards that each fault is a clear line without a secret, that nothing is
-// half visible meanwhile, and that the upload is complete when the fault is over.
+// TestFaults guards that each fault is reported in a clear line without a secret, that no partial run is visible
+// meanwhile, and that the upload is complete after the fault.
 func TestFaults(t *testing.T) {
 	s := startServer(t)
 	p := startProxy(t, s)
@@ -239,7 +238,7 @@ func TestKilledWriters(t *testing.T) {
 		random := rand.New(rand.NewPCG(seed, uint64(m)))
 		machines.Go(func() {
 			for tries := 0; ; tries++ {
-				// Seldom enough that the end is reached.
+				// Rarely enough that the end is reached.
 				limit := time.Duration(random.Int64N(int64(200*time.Millisecond)))*time.Duration(tries+1) + 50*time.Millisecond
 				ctx, cancel := context.WithTimeout(context.Background(), limit)
 				cmd := exec.CommandContext(ctx, binary, "archive", "push", "--archive="+address, "--data-dir="+dir)

@@ -121,7 +121,7 @@ func stopped(t *testing.T, s group, w *watcher) {
 	})
 }
 
-// killed: after SIGKILL under load the node rejoins and gets what it missed.
+// killed: after SIGKILL under load the node rejoins and gets the write sets that it missed.
 func killed(t *testing.T, s group, w *watcher) {
 	stop := s.load(t, 1)
 	w.next()

@@ -84,7 +84,7 @@ func checkReplica(t *testing.T, s group) {
 	})
 }
 
-// What is reported with the privileges that docs/databases.md names, and without them.
+// The reported values with the privileges in docs/databases.md, and without them.
 func TestRights(t *testing.T) { onMariaDB(t, servers.MariaDB, 2, checkRights) }
 
 func checkRights(t *testing.T, s group) {

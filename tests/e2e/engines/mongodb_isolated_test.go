@@ -14,9 +14,8 @@ import (
 	"github.com/benchwatch/benchwatch/internal/servers"
 )
 
-// TestMongoDBIsolated guards what is reported of a primary that the other members do not reach, while
-// the agent still does: it is not the source beside its successor, and its lag grows until it is
-// back. Needs root.
+// TestMongoDBIsolated guards what is reported about a primary that the agent reaches but the other members do not: it
+// is not the source beside its successor, and its lag grows until it is back. Needs root.
 func TestMongoDBIsolated(t *testing.T) {
 	for _, version := range mongoVersions {
 		t.Run(version, func(t *testing.T) { isolated(t, version) })
@@ -43,7 +42,7 @@ func isolated(t *testing.T, version string) {
 		t.Cleanup(l.Close)
 		return l
 	}
-	// The members, and the test, know server 1 by its address. The agent has a way of its own to it.
+	// The members, and the test, know server 1 by its address. The agent has a separate path to it.
 	between := []*servers.Link{link(nil, s.Address(1), apart, s.Address(1)), link(apart, s.Address(2), nil, s.Address(2)), link(apart, s.Address(3), nil, s.Address(3))}
 	port, err := servers.FreePorts(1)
 	must(t, err)

@@ -55,8 +55,7 @@ func (s group) mongoAdmin(t *testing.T, n int, command bson.D) bson.Raw {
 	return raw
 }
 
-// mongoClient is a client of the set, like a benchmark's: it finds the members by itself, and counts
-// what it sends.
+// mongoClient is a client of the set, like a benchmark's: it discovers the members, and counts its commands.
 func (s group) mongoClient(t *testing.T) (*mongo.Client, *sent) {
 	t.Helper()
 	counts := &sent{of: map[string]int{}}
@@ -147,11 +146,11 @@ func rolesAre(want ...string) func(engine.Frame) bool {
 	return func(f engine.Frame) bool { return slices.Equal(roles(f), want) }
 }
 
-// within reports whether a number is that of the client, within 1 %.
+// within reports whether a number equals the client's, within 1 %.
 func within(got, want float64) bool { return math.Abs(got-want) <= 0.01*want }
 
-// TestMongoDB guards what is reported of a replica set with an arbiter: at rest, at a known load, and
-// while its members fail. The parts change one set, each from the state of the previous one.
+// TestMongoDB guards what is reported about a replica set with an arbiter: at rest, at a known load, and while its
+// members fail. The parts change one set, each from the state of the previous one.
 func TestMongoDB(t *testing.T) {
 	for _, version := range mongoVersions {
 		t.Run(version, func(t *testing.T) {
@@ -204,8 +203,8 @@ func (p mongoParts) atRest(t *testing.T, w *watcher) {
 	}
 }
 
-// counts guards that queries, statements and latencies are those of the clients. Meanwhile a
-// secondary reads the oplog, the members and the driver send heartbeats, and the agent samples.
+// counts guards that queries, statements and latencies only count the clients. Meanwhile a secondary reads the oplog,
+// the members and the driver send heartbeats, and the agent samples.
 func (p mongoParts) counts(t *testing.T, w *watcher) {
 	client, counted := p.mongoClient(t)
 	c := client.Database("t").Collection("counts")
@@ -362,8 +361,8 @@ func (p mongoParts) rights(t *testing.T) {
 	}
 }
 
-// secondaryLocked guards the lag of a secondary whose writes are locked; that writes with a majority
-// wait for it and others do not; and that flow control of the primary is seen when it begins.
+// secondaryLocked guards the lag of a secondary whose writes are locked; that writes with a majority wait for it and
+// others do not; and that the start of the primary's flow control is reported.
 func (p mongoParts) secondaryLocked(t *testing.T, w *watcher) {
 	if !strings.HasPrefix(p.Version, "4.4") { // 4.4 needs more time to see that the majority lags
 		p.mongoAdmin(t, 1, bson.D{{Key: "setParameter", Value: 1}, {Key: "flowControlTargetLagSeconds", Value: 2}})
@@ -541,7 +540,7 @@ func (p mongoParts) stepDown(t *testing.T, w *watcher) {
 	w.until("it is primary again", 60*time.Second, rolesAre("primary", "secondary", "arbiter"))
 }
 
-// expired guards that what a TTL index deletes is shown, and not as queries of clients.
+// expired guards that deletions by a TTL index are shown, and not as queries of clients.
 func (p mongoParts) expired(t *testing.T, w *watcher) {
 	client, _ := p.mongoClient(t)
 	c := client.Database("t").Collection("expired")
@@ -606,7 +605,7 @@ func (p mongoParts) noMajority(t *testing.T, w *watcher) {
 
 // primaryKilled guards what is shown when the primary dies and comes back.
 func (p mongoParts) primaryKilled(t *testing.T, w *watcher) {
-	// Writes that the other has not yet would be rolled back, for which a member can need minutes.
+	// Writes that the other member lacks would be rolled back, which can take minutes.
 	w.until("level", 20*time.Second, func(f engine.Frame) bool {
 		return f.Samples[1].Up() && f.Samples[0].Up() && engine.Reached(f.Samples[1].Status.Position, f.Samples[0].Status.Position)
 	})

@@ -16,7 +16,7 @@ func running(s *engine.Sample) bool {
 	return is(s, 1, "replication_running", "", "receiver") && is(s, 1, "replication_running", "", "applier")
 }
 
-// nearly reports whether the lag is at most what is written between two answers.
+// nearly reports whether the lag is at most what can be written between two answers.
 func nearly(s *engine.Sample) bool {
 	return s.LagTransactions.Known && s.LagTransactions.Value < 100 && s.LagSeconds.Known && s.LagSeconds.Value < 1
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/benchwatch/benchwatch/internal/servers"
 )
 
-// TestSessions guards that a session that waits for a row lock counts as that while it
-// waits and no longer, that idle ones never count, and what an account without rights gets.
+// TestSessions guards that a session counts as waiting for a row lock only while it waits, that idle sessions never
+// count, and what an account without privileges gets.
 func TestSessions(t *testing.T) { onMariaDB(t, servers.MariaDB, 1, checkSessions) }
 
 func checkSessions(t *testing.T, s group) {

@@ -71,7 +71,7 @@ func (s group) sysbench(t *testing.T, args ...string) {
 	}
 }
 
-// reading asks one target for its statements.
+// reading reads the statements of one target.
 func reading(t *testing.T, s *engine.Sampler, target string, before *engine.StatementReading) engine.StatementsAnswer {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -79,10 +79,9 @@ func reading(t *testing.T, s *engine.Sampler, target string, before *engine.Stat
 	return s.ReadStatements(ctx, map[string]*engine.StatementReading{target: before})[target]
 }
 
-// checkStatements guards that the statements of a run are as many as the server's clients
-// sent, by an account with exactly the documented rights, with and without prepared
-// statements; that they have no literals; that counters that begin anew are noticed; and what
-// an account without rights gets.
+// checkStatements guards that the statements of a run are as many as the server's clients sent, by an account with
+// exactly the documented privileges, with and without prepared statements; that they have no literals; that reset
+// counters are detected; and what an account without privileges gets.
 func checkStatements(t *testing.T, s group, histograms bool, rights ...string) {
 	s.sysbench(t, "oltp_read_write", "prepare")
 	exact, plain := s.account(t, "exact", rights...), s.account(t, "plain")
@@ -186,8 +185,8 @@ func cpu(t *testing.T, pid int) float64 {
 	return sum
 }
 
-// checkRowLockWait guards that a session that waits 10 s for a row lock is in 10 samples of
-// that class, give or take one, and in none after its wait has ended.
+// checkRowLockWait guards that a session that waits 10 s for a row lock is in 10 samples of that class, give or take
+// one, and in no sample after its wait.
 func checkRowLockWait(t *testing.T, s group, target engine.Target) {
 	admin := s.admin(t, 1)
 	admin.do("CREATE TABLE sbtest.queued (id INT PRIMARY KEY, n INT) ENGINE=InnoDB", "INSERT INTO sbtest.queued VALUES (1, 0)")

@@ -176,8 +176,8 @@ func TestKilledGenerator(t *testing.T) {
 	}
 }
 
-// The machine that started a group is killed; another process comes back to it, and its exit status
-// is that of the requirements of the run.
+// The process that started a group is killed; another one attaches to the group, and its exit status follows from the
+// requirements of the run.
 func TestAttach(t *testing.T) {
 	l := newLab(t)
 	c := benchwatch(t.Context(), append(l.flags("again", "--require=tps>1000000"), append([]string{"--"}, load(8)...)...)...)

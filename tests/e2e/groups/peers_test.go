@@ -24,7 +24,7 @@ import (
 	"github.com/benchwatch/benchwatch/internal/servers"
 )
 
-// peer is an agent with a data directory of its own.
+// peer is an agent with its own data directory.
 type peer struct {
 	dir, data, address string
 	cmd                *exec.Cmd
@@ -47,7 +47,7 @@ func (p *peer) kill(t *testing.T) {
 	_ = p.cmd.Wait() // killed
 }
 
-// get returns what the agent answers.
+// get returns the agent's answer.
 func (p *peer) get(path string) (string, error) {
 	request, err := http.NewRequest(http.MethodGet, "http://"+p.address+path, nil)
 	if err != nil {

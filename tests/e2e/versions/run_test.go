@@ -19,8 +19,8 @@ import (
 	"github.com/benchwatch/benchwatch/internal/servers"
 )
 
-// TestRun guards that a run on each version has what the demo shows: flow control and the node that
-// requested it, lag, the drain, the statements and what the sessions waited for.
+// TestRun guards that a run on each version has the results of the demo: flow control and the node that requested it,
+// lag, the drain, the statements and what the sessions waited for.
 func TestRun(t *testing.T) {
 	dir, err := os.MkdirTemp("", "benchwatch-versions.")
 	must(t, err)
