@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/benchwatch/benchwatch/agent/base/terminal"
 	"github.com/benchwatch/benchwatch/agent/model/table"
@@ -93,12 +94,19 @@ func (b *Block) Text(out *bytes.Buffer, t terminal.Terminal, indent int) {
 		}
 		wrap(table.Plain(strings.Join(words, ", ")), 0, 2)
 	case len(b.Drawings) > 0:
-		wrap(table.Plain(b.drawn()), 0, 2)
+		line := t.Wrap(table.Plain(b.drawn()), indent, indent+2) + "\n"
+		if !bytes.Contains(out.Bytes(), []byte(line)) { // once for all sections with the same drawings
+			out.WriteString(line)
+		}
 	case b.isCommand:
 		out.WriteString(before + t.Command(table.Plain(b.Code), indent) + "\n")
 	case b.Code != "":
 		for line := range strings.Lines(b.Code) {
-			out.WriteString(before + table.Plain(strings.TrimSuffix(line, "\n")) + "\n")
+			line = table.Plain(strings.TrimSuffix(line, "\n"))
+			if indent+utf8.RuneCountInString(line) > t.Width { // a shorter one keeps its blanks
+				line = t.Wrap(line, indent, indent+2)
+			}
+			out.WriteString(before + line + "\n")
 		}
 	default:
 		const level = len(Warning) + 2
