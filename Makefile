@@ -71,7 +71,7 @@ e2e: ## tests on real servers: MariaDB, Galera, MongoDB, PostgreSQL, Prometheus
 	$(GO) test -tags e2e -count 1 -p 2 -timeout 20m ./tests/e2e/... ./tests/tutorials
 
 .PHONY: limits-test
-limits-test: ## runs that one thing limits each, alone and beside programs that fill the CPU, or that differ in one thing, and what is reported of them; ab against long runs
+limits-test: ## runs with one known limit, with and without other load, and pairs of runs with one known difference: the reported findings; ab against long runs
 	@scripts/packages.sh test
 	$(GO) test -tags limits -count $(or $(REPEAT),1) -v -timeout 3h ./tests/limits
 
@@ -88,12 +88,12 @@ fuzz: ## run every fuzz test for FUZZTIME (10s)
 	@scripts/fuzz.sh $(FUZZTIME)
 
 .PHONY: chaos
-chaos: ## put the binary under faults for CHAOS_TIME (15m); CHAOS_SEED and CHAOS_SCENARIO repeat one
+chaos: ## expose the binary to faults for CHAOS_TIME (15m); CHAOS_SEED and CHAOS_SCENARIO repeat one
 	@scripts/packages.sh test
 	$(GO) test -tags chaos -count 1 -v -timeout 0 ./tests/chaos
 
 .PHONY: soak
-soak: ## run an agent with 10,000 runs and 200 targets for SOAK_TIME (20m), and draw what it needs
+soak: ## run an agent with 10,000 runs and 200 targets for SOAK_TIME (20m), and draw its use of resources
 	@scripts/packages.sh test
 	$(GO) test -tags soak -count 1 -v -timeout 0 ./tests/soak
 
@@ -113,7 +113,7 @@ simulations: ## compare simulated runs: count detected differences and false ala
 	BENCHWATCH_SIMULATIONS=$(or $(SIMULATIONS),1000) $(GO) test -count 1 -v -timeout 2h -run 'SameProcess|RegressionsOf|TailsOf|RatioBounds|Apart|FalseVerdicts|TimeToFind' ./agent/base/analysis ./agent/many/compare ./agent/many/ab
 
 .PHONY: bench
-bench: build ## measure what observing costs; BENCHWATCH_BEFORE=FILE adds another benchwatch
+bench: build ## measure the cost of observing; BENCHWATCH_BEFORE=FILE adds another benchwatch
 	@scripts/toolchain.sh go
 	@scripts/packages.sh bench
 	$(GO) test -tags bench -run '^$$' -bench '$(or $(BENCH),.)' -benchtime 1x -timeout 1h ./tests/bench ./tests/dashboards
@@ -136,7 +136,7 @@ image: packages ## the container image benchwatch/agent from these packages; pul
 	@packaging/image.sh
 
 .PHONY: chart
-chart: ## the Helm chart and all of it as plain manifests, in build/chart
+chart: ## the Helm chart, and everything in it as plain manifests, in build/chart
 	@packaging/chart.sh
 
 .PHONY: chart-test
