@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/base/clock"
 	"github.com/benchwatch/benchwatch/agent/many/generator"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
@@ -15,7 +16,7 @@ import (
 func (o *Observer) followGroups(ctx context.Context) {
 	var followers sync.WaitGroup
 	defer followers.Wait()
-	tick := time.NewTicker(time.Second)
+	tick := time.NewTimer(clock.Next(time.Second))
 	defer tick.Stop()
 	followed := map[string]chan struct{}{} // closed when the follower has returned
 	failed := map[string]bool{}
@@ -51,6 +52,7 @@ func (o *Observer) followGroups(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+			tick.Reset(clock.Next(time.Second))
 		}
 	}
 }

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/benchwatch/benchwatch/agent/base/clock"
 )
 
 const (
@@ -324,7 +326,7 @@ func (r *Reader) finished() bool {
 
 // Wait waits until the file may have changed, or ctx is done.
 func (r *Reader) Wait(ctx context.Context) error {
-	t := time.NewTimer(r.opts.Poll)
+	t := time.NewTimer(clock.Next(r.opts.Poll))
 	defer t.Stop()
 	select {
 	case <-ctx.Done():

@@ -630,13 +630,14 @@ func (w *Watcher) followMoved(ctx context.Context, followers *sync.WaitGroup) {
 
 // syncLogs writes the copies of the logs to disk, many at once: a follower never waits for it.
 func (w *Watcher) syncLogs(ctx context.Context) {
-	tick := time.NewTicker(time.Second)
+	tick := time.NewTimer(clock.Next(time.Second))
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+			tick.Reset(clock.Next(time.Second))
 		}
 		w.logs.mu.Lock()
 		copies := make([]*logCopy, 0, len(w.logs.files))

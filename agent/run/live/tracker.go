@@ -112,7 +112,7 @@ func (t *tracker) follow(ctx context.Context, notifier *follow.Notifier) {
 
 	wake, cancel := t.subscribe(notifier)
 	defer cancel()
-	tick := time.NewTicker(t.opts.Poll)
+	tick := time.NewTimer(clock.Next(t.opts.Poll))
 	defer tick.Stop()
 	var asked time.Time
 	for {
@@ -146,6 +146,7 @@ func (t *tracker) follow(ctx context.Context, notifier *follow.Notifier) {
 			return
 		case <-wake:
 		case <-tick.C:
+			tick.Reset(clock.Next(t.opts.Poll))
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/base/clock"
 	"github.com/benchwatch/benchwatch/agent/base/follow"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
@@ -74,7 +75,7 @@ func (w *Watcher) Run(ctx context.Context) {
 		defer cancel()
 	}
 	followers.Go(func() { w.syncLogs(ctx) })
-	tick := time.NewTicker(time.Second)
+	tick := time.NewTimer(clock.Next(time.Second))
 	defer tick.Stop()
 	for {
 		w.scan(ctx, &followers)
@@ -89,6 +90,7 @@ func (w *Watcher) Run(ctx context.Context) {
 			case <-time.After(scanPause):
 			}
 		case <-tick.C:
+			tick.Reset(clock.Next(time.Second))
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/base/clock"
 	"github.com/benchwatch/benchwatch/agent/run/grafana"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
@@ -122,7 +123,7 @@ func (d *Deliverer) Points() []Marker {
 // Run delivers until ctx is done, and then briefly whatever can be delivered immediately. The rest
 // stays in the queue files.
 func (d *Deliverer) Run(ctx context.Context) {
-	tick := time.NewTicker(d.poll)
+	tick := time.NewTimer(clock.Next(d.poll))
 	defer tick.Stop()
 	// A request in progress may finish: otherwise its outcome would be unknown.
 	sendCtx, abort := context.WithCancel(context.WithoutCancel(ctx))
@@ -160,6 +161,7 @@ func (d *Deliverer) Run(ctx context.Context) {
 				return
 			}
 		case <-tick.C:
+			tick.Reset(clock.Next(d.poll))
 			d.scan()
 		case <-d.kick:
 			d.scan()

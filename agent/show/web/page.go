@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/base/clock"
 	"github.com/benchwatch/benchwatch/agent/many/history"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/measure"
@@ -97,7 +98,7 @@ func (p *Page) Changed() {
 func (p *Page) Run(ctx context.Context) {
 	defer p.hub.close()
 	pace := pollInterval
-	tick := time.NewTicker(pace)
+	tick := time.NewTimer(clock.Next(pace))
 	defer tick.Stop()
 	watch := newWatch(p)
 	var second, runs time.Time
@@ -109,7 +110,7 @@ func (p *Page) Run(ctx context.Context) {
 		}
 		if pace != wanted {
 			pace = wanted
-			tick.Reset(pace)
+			tick.Reset(clock.Next(pace))
 		}
 		select {
 		case <-ctx.Done():
@@ -120,6 +121,7 @@ func (p *Page) Run(ctx context.Context) {
 				continue // the next tick does it
 			}
 		case <-tick.C:
+			tick.Reset(clock.Next(pace))
 		}
 		now := time.Now()
 		if dirty || now.Sub(runs) >= idleInterval-pollInterval/2 {
