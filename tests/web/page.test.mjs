@@ -106,6 +106,8 @@ test('a live run appears, moves, is marked and ends, without a reload', async ()
   await page.waitForFunction(() => /^\d/.test(document.querySelector('#tile-throughput dd').innerText));
   await moves(where(page)); // the time axis grows with every second
   await moves(tile(page, 'elapsed'));
+  const { value, max } = await page.locator('#tile-elapsed progress').evaluate((bar) => ({ value: bar.value, max: bar.max }));
+  assert.ok(value > 0 && value < max && max === 30, `${value} of ${max} s`);
   await agent.mark('buffers doubled');
   await page.locator('.markers').getByText('buffers doubled').waitFor();
 
