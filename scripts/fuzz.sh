@@ -18,6 +18,11 @@ while read -r package; do
 		fi
 		# Go writes the input into the corpus and names it; one of the corpus or of f.Add fails before.
 		name=$(sed -nE "s|.*go test -run=($target/[^ ]+).*|\1|p; s|.*--- FAIL: ($target/[^ ]+) .*|\1|p; s|.*failure while testing seed corpus entry: ($target/[^ ]+).*|\1|p" "$log" | head -1)
+		# Go before 1.27 may report the end of the time as a failure, without an input: golang/go#75804.
+		if [[ -z $name ]] && grep -A1 -E "^--- FAIL: $target " "$log" | grep -qx '    context deadline exceeded'; then
+			printf 'no input failed: the time was over (golang/go#75804)\n'
+			continue
+		fi
 		file=$package/testdata/fuzz/$name
 		failed+=("go test ./$package -run '^${name:-$target}\$'")
 		if [[ -n $name && -f $file ]]; then
