@@ -196,8 +196,12 @@ func TestSharedRunsFolder(t *testing.T) {
 	// Each user can mark their own runs, and everyone can mark the time axis.
 	m.must(m.command(alice, "exec benchwatch run --run-id=alices -- sleep 30").Start())
 	m.must(m.command(bob, "exec benchwatch run --run-id=bobs -- sleep 30").Start())
+	var pids []int
 	for deadline := time.Now().Add(20 * time.Second); ; <-time.After(10 * time.Millisecond) {
-		if active, err := rundir.Active(m.data); err == nil && len(active) == 2 {
+		a, errA := rundir.At(m.data, "alices").Load()
+		b, errB := rundir.At(m.data, "bobs").Load()
+		if errA == nil && errB == nil && a.PID > 0 && b.PID > 0 {
+			pids = []int{a.PID, b.PID}
 			break
 		}
 		if time.Now().After(deadline) {
@@ -208,10 +212,8 @@ func TestSharedRunsFolder(t *testing.T) {
 	if err != nil || !strings.Contains(out, "marked run bobs") || !strings.Contains(out, "1 active run of other users: not marked") {
 		t.Errorf("bob marks: %v\n%s", err, out)
 	}
-	for _, id := range []string{"alices", "bobs"} {
-		if meta, err := rundir.At(m.data, id).Load(); err == nil {
-			m.must(syscall.Kill(-meta.PID, syscall.SIGKILL))
-		}
+	for _, pid := range pids {
+		m.must(syscall.Kill(-pid, syscall.SIGKILL))
 	}
 	// Until the agent has closed them it writes run.json.
 	for deadline := time.Now().Add(20 * time.Second); ; <-time.After(10 * time.Millisecond) {
