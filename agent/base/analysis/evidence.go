@@ -197,7 +197,7 @@ type Standstill struct {
 func (s Standstill) text(of float64) string {
 	text := fmt.Sprintf("no transaction ended for %s of %s s", Number(s.Seconds), Number(of))
 	if s.Times == 1 {
-		return text + fmt.Sprintf(", from second %.0f to second %.0f", s.From, s.To)
+		return text + fmt.Sprintf(" in one stretch, from second %.0f on", s.From)
 	}
 	return text + fmt.Sprintf(" in %d stretches, the longest one from second %.0f to second %.0f", s.Times, s.From, s.To)
 }
@@ -236,6 +236,8 @@ type ServerEvidence struct {
 	// PurgeLimit, above which writes are delayed.
 	Checkpoint, Purge Slowdown
 	PurgeLimit        float64
+	// Unflushed: by its settings, no commit waits until the redo or the binary log is on disk.
+	Unflushed bool
 }
 
 // enough returns the evidence without the values that have too few samples.

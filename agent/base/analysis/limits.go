@@ -150,12 +150,12 @@ var waits = []wait{
 		"find the session that holds it (IS_USED_LOCK(name), performance_schema.metadata_locks or MariaDB's METADATA_LOCK_INFO), and what it does while it holds it"},
 	{"latch", "thread pool", "waited for a thread of the server's thread pool", LimitThreadPool, "repeat with a larger thread_pool_size and thread_pool_max_threads, or with thread_handling=one-thread-per-connection"},
 	{"other", "user sleep", "slept in the server (SLEEP)", LimitSleep, "repeat with statements without SLEEP"},
-	{"row_lock", "", "waited for a row lock", LimitRowLocks, "spread the writes over more rows, or shorten the transactions: the throughput rises if it is right"},
-	{"lock", "", "waited for a lock of a table or its metadata", LimitLocks, "find the statement that holds it (DDL, LOCK TABLES, backup), and run without it"},
-	{"commit", "", "waited in commit, for the redo or binary log", LimitCommit, "repeat with innodb_flush_log_at_trx_commit=2 and sync_binlog=0, for the test only: the throughput rises if it is right"},
-	{"replication", "", "waited for the acknowledgement of a replica", LimitReplication, "repeat without semi-synchronous replication"},
+	{"row_lock", "", "waited for a row lock", LimitRowLocks, "spread the writes over more rows, or shorten the transactions: if the throughput rises, this was the cause"},
+	{"lock", "", "waited for a lock of a table or its metadata", LimitLocks, "find what holds it: DDL, LOCK TABLES or a backup in another session, or the clients' own statements if their engine locks whole tables (MyISAM)"},
+	{"commit", "", "waited in commit, for the redo or binary log", LimitCommit, "repeat with innodb_flush_log_at_trx_commit=2 and sync_binlog=0, for the test only: if the throughput rises, this was the cause"},
+	{"replication", "", "waited in commit for a replica's acknowledgement", LimitReplication, "repeat without semi-synchronous replication"},
 	{"disk", "", "waited for a disk", LimitDisk, "repeat with a larger buffer pool or a faster disk"},
-	{"latch", "", "waited for a latch within the server", LimitLatches, "repeat with fewer threads: the throughput does not fall if it is right"},
+	{"latch", "", "waited for a latch within the server", LimitLatches, "repeat with fewer threads: if the throughput does not fall, this was the cause"},
 	{"network", "", "sent or received data", LimitNetwork, "repeat with the tool on the server's machine, or with smaller results"},
 }
 
@@ -199,7 +199,7 @@ var (
 			if s.estimated {
 				time = fmt.Sprintf("an estimate of %s of the clients' time, since neither waits for pages nor disks were observed", Percent(s.pool))
 			}
-			return finding(s.pool, "repeat with a larger innodb_buffer_pool_size, or with less data: the throughput rises if it is right",
+			return finding(s.pool, "repeat with a larger innodb_buffer_pool_size, or with less data: if the throughput rises, this was the cause",
 				"%s read %s pages/s from disk, %s of those that were asked for%s: %s", s.Name, Number(s.PoolReads), Percent(s.PoolMisses), read, time)
 		}},
 	}
@@ -231,7 +231,7 @@ var (
 			return m.cores(m.Generator && m.Server, "move "+m.of.e.Tool+" to a machine of its own")
 		}},
 		{LimitGeneratorCPU, func(m *machineShares) LimitFinding {
-			return m.cores(m.Generator && !m.Server, "add a generator, or take a faster one: the throughput rises if it is right")
+			return m.cores(m.Generator && !m.Server, "add a generator, or take a faster one: if the throughput rises, this was the cause")
 		}},
 		{LimitServerCore, func(m *machineShares) LimitFinding {
 			return m.fullCore(m.Server, "look for a single thread: replication, interrupts of one queue, a purge")
@@ -394,12 +394,18 @@ func (f *finder) addWaits() {
 		share, waiting, also := f.waits[i], c.waits, ""
 		names, stop := f.where(c.class)
 		finding := LimitFinding{Share: share, Test: c.test, Seconds: stop.Seconds}
+		if c.limit == LimitCommit && f.isUnflushed() {
+			finding.Test = "find what else holds commits, such as a backup or a slow write of the logs: by their settings no commit waits for a flush (innodb_flush_log_at_trx_commit, sync_binlog)"
+		}
 		if c.class == "replication" && f.paused != nil {
 			waiting, finding.Test = "waited for the other nodes of the cluster (certification)", "repeat with one node"
 			also = f.heldBackToo()
 		}
 		stopped := stop.text(f.e.Seconds)
 		if stop.Seconds >= mostStopped*share*f.e.Seconds {
+			if c.limit == LimitRowLocks {
+				finding.Test = "find the session that held the rows (INNODB_TRX, sys.innodb_lock_waits), and what it did meanwhile"
+			}
 			finding.Evidence = fmt.Sprintf("%s: the clients %s on %s%s", stopped, waiting, names, also)
 		} else {
 			if stop.Seconds > 0 {
@@ -409,6 +415,16 @@ func (f *finder) addWaits() {
 		}
 		f.add(c.limit, finding)
 	}
+}
+
+// isUnflushed reports whether no server in which sessions waited in commit flushes a log at each commit.
+func (s *shares) isUnflushed() bool {
+	for i := range s.e.Servers {
+		if one := &s.e.Servers[i]; one.Sessions["commit"] > 0 && !one.Unflushed {
+			return false
+		}
+	}
+	return true
 }
 
 // heldBackToo explains why fewer clients are reported to wait for a cluster than its sessions show, or names flow
@@ -463,21 +479,21 @@ func (m *machineShares) confinedBy(p *program) LimitFinding {
 	case bySuspectedPinning:
 		why = fmt.Sprintf("waited for a core though those of %s were only %s busy, so that it may use some of them only", m.Name, Percent(m.CPU.Mean))
 	}
-	return LimitFinding{Of: p.name, Share: p.confined, Test: test, Evidence: fmt.Sprintf("%s; clients waited for that for %s of their time", why, Percent(p.confined))}
+	return LimitFinding{Of: p.name, Share: p.confined, Test: test, Evidence: fmt.Sprintf("%s; clients waited because of that for %s of their time", why, Percent(p.confined))}
 }
 
 // cores returns the finding about too few cores, if the machine has the role that it is about.
 func (m *machineShares) cores(hasRole bool, test string) LimitFinding {
 	use, also := m.use(), ""
 	if m.byOthers > 0 {
-		use, also = "", "without other programs, too, "
+		use, also = "", "apart from what other programs cost, "
 	}
 	text := fmt.Sprintf("%sclients waited for a core of %s for %s of their time", also, m.Name, Percent(m.waited))
 	switch {
 	case m.ran > 0 && m.waited < 0.005:
 		text = fmt.Sprintf("%sclients used the cores of %s for %s of their time while nearly all were busy", also, m.Name, Percent(m.ran))
 	case m.ran > 0:
-		text += fmt.Sprintf(", and had one for another %s while nearly all were busy", Percent(m.ran))
+		text += fmt.Sprintf(", and ran on one for another %s while nearly all were busy", Percent(m.ran))
 	}
 	return finding((m.waited+m.ran)*certainly(hasRole), test,
 		"%s", text+use)
@@ -511,7 +527,7 @@ const longLag = 5
 func (f *finder) lag() {
 	for i := range f.e.Servers {
 		if s := &f.e.Servers[i]; s.LagSeconds >= longLag {
-			f.v.Behind = append(f.v.Behind, fmt.Sprintf("%s was up to %s s behind: it can't keep up with this throughput, though it does not slow the clients. To test it: raise its applier threads, or lower the rate until the lag stays",
+			f.v.Behind = append(f.v.Behind, fmt.Sprintf("%s was up to %s s behind: it can't keep up with this throughput, though it does not slow the clients. To test it: raise its applier threads, or lower the rate until the lag stops growing",
 				s.Name, Number(s.LagSeconds)))
 		}
 	}
@@ -561,7 +577,7 @@ func (f *finder) clients() {
 	if busiest >= spareCPU || explained >= 0.5 || name == "" || f.running+f.byClass[other] >= 0.5 || f.outside >= 0.5 {
 		return
 	}
-	f.add(LimitClients, finding(1-explained, "repeat with twice the threads: the throughput rises if it is right",
+	f.add(LimitClients, finding(1-explained, "repeat with twice the threads: if the throughput rises, this was the cause",
 		"%s, each of which waits for its answer, make %s transactions/s of %.3g ms; nothing was at its limit, the busiest CPU (%s) at %s", plural(f.e.Threads, "client"), Number(f.e.Throughput), f.e.Threads/f.e.Throughput*1000, name, Percent(busiest)))
 	f.running, f.outside = 0, 0
 }
@@ -581,7 +597,7 @@ func (f *finder) unexplained() {
 	}
 	add := func(share float64, format string, args ...any) {
 		if share >= aboutSame/2 {
-			parts = append(parts, fmt.Sprintf("%s of it ", Percent(share))+fmt.Sprintf(format, args...))
+			parts = append(parts, Percent(share)+" "+fmt.Sprintf(format, args...))
 		}
 	}
 	if f.sampled {

@@ -62,7 +62,7 @@ func TestFindLimits(t *testing.T) {
 		"server CPU": {func(e *Evidence) {
 			e.Servers[0] = server("n1", map[string]float64{"running": 28})
 			e.Machines[1].CPU, e.Machines[1].Waiting = Level{0.97, 0.95}, 19
-		}, LimitServerCPU, "clients waited for a core of db1 for 59 % of their time, and had one for another 23 % while nearly all were busy. Its 8 cores were 97 % busy"},
+		}, LimitServerCPU, "clients waited for a core of db1 for 59 % of their time, and ran on one for another 23 % while nearly all were busy. Its 8 cores were 97 % busy"},
 		"server CPU, which only the database reports": {func(e *Evidence) {
 			e.Machines = e.Machines[:1]
 			e.Servers[0] = server("n1", map[string]float64{"running": 28})
@@ -76,7 +76,7 @@ func TestFindLimits(t *testing.T) {
 		}, LimitOneCore, "one core of gen was full for 100 % of the time, while all were 13 % busy"},
 		"generator and server on one machine": {func(e *Evidence) {
 			e.shared(ThreadsEvidence{3, 8, 0, nan}, ThreadsEvidence{5, 15, 0, nan}).CPU = Level{1, 1}
-		}, LimitSharedCPU, "clients waited for a core of vm for 72 % of their time, and had one for another 25 %"},
+		}, LimitSharedCPU, "clients waited for a core of vm for 72 % of their time, and ran on one for another 25 %"},
 		// From a VM on which compilers run beside the benchmark.
 		"other programs of many clients": {func(e *Evidence) {
 			m := e.shared(ThreadsEvidence{0.8, 9, 0, nan}, ThreadsEvidence{1.7, 18, 0, nan})
@@ -100,22 +100,22 @@ func TestFindLimits(t *testing.T) {
 			m := e.shared(ThreadsEvidence{0.1, 2, 0, nan}, ThreadsEvidence{0.2, 28, 0.9, nan})
 			m.CPU, m.ToolCPU, m.ServersCPU, m.OthersCPU = Level{1, 1}, 10, 20, 900
 			e.Servers[0] = server("n1", map[string]float64{"running": 12})
-		}, LimitProcessCPU, "used all of its CPU quota of 20 % of a core; clients waited for that for 79 % of their time"},
+		}, LimitProcessCPU, "used all of its CPU quota of 20 % of a core; clients waited because of that for 79 % of their time"},
 		"quota of the tool beside other programs": {func(e *Evidence) {
 			m := e.shared(ThreadsEvidence{0.1, 28, 0.9, nan}, ThreadsEvidence{0.2, 2, 0, nan})
 			m.CPU, m.ToolCPU, m.ServersCPU, m.OthersCPU = Level{1, 1}, 10, 20, 900
 			e.Servers[0] = server("n1", map[string]float64{"running": 12})
-		}, LimitToolCPU, "used all of its CPU quota of 10 % of a core; clients waited for that for 79 % of their time"},
+		}, LimitToolCPU, "used all of its CPU quota of 10 % of a core; clients waited because of that for 79 % of their time"},
 		"pinned servers": {func(e *Evidence) {
 			e.shared(ThreadsEvidence{0.4, 0.1, 0, nan}, ThreadsEvidence{1, 25, 0, nan})
-		}, LimitProcessCPU, "waited for a core though those of vm were only 20 % busy, so that it may use some of them only; clients waited for that for 78 % of their time"},
+		}, LimitProcessCPU, "waited for a core though those of vm were only 20 % busy, so that it may use some of them only; clients waited because of that for 78 % of their time"},
 		"pinned servers, as their threads report": {func(e *Evidence) {
 			e.shared(ThreadsEvidence{0.4, 0.1, 0, 8}, ThreadsEvidence{1, 25, 0, 1})
-		}, LimitProcessCPU, "may use only 1 of the 8 cores of vm, and used 100 % of that; clients waited for that for 78 % of their time"},
+		}, LimitProcessCPU, "may use only 1 of the 8 cores of vm, and used 100 % of that; clients waited because of that for 78 % of their time"},
 		"pinned servers beside other programs": {func(e *Evidence) {
 			m := e.shared(ThreadsEvidence{0.4, 0.1, 0, 8}, ThreadsEvidence{0.9, 25, 0, 1})
 			m.CPU, m.ToolCPU, m.ServersCPU, m.OthersCPU = Level{1, 1}, 40, 100, 660
-		}, LimitProcessCPU, "may use only 1 of the 8 cores of vm, and used 90 % of that; clients waited for that for 66 % of their time"},
+		}, LimitProcessCPU, "may use only 1 of the 8 cores of vm, and used 90 % of that; clients waited because of that for 66 % of their time"},
 		// The servers use all that the tool may not.
 		"pinned tool on a machine that its servers fill": {func(e *Evidence) {
 			m := e.shared(ThreadsEvidence{0.7, 12, 0, 1}, ThreadsEvidence{7.2, 12, 0, 8})
@@ -182,7 +182,7 @@ func TestFindLimits(t *testing.T) {
 			e.Threads, e.Throughput, e.Statements, e.RoundTrip, e.MeanRoundTrip = 8, 40, 16, 0.0007, 0.03
 			e.shared(ThreadsEvidence{0.1, 0.1, 0, nan}, ThreadsEvidence{0.4, 7, 0.9, nan})
 			e.Servers[0] = server("n1", map[string]float64{"running": 2.2, "network": 2.5})
-		}, LimitProcessCPU, "used all of its CPU quota of 40 % of a core; clients waited for that for 88 %"},
+		}, LimitProcessCPU, "used all of its CPU quota of 40 % of a core; clients waited because of that for 88 %"},
 		// The quota's periods of 100 ms are in step with the ticks: of one tool all sessions run at
 		// each tick, of another one none.
 		"quota of the tool, in step": {func(e *Evidence) {
@@ -270,6 +270,35 @@ func TestFindLimits(t *testing.T) {
 			continue
 		}
 		if f := v.Findings[0]; f.Limit != c.limit || !strings.Contains(f.Evidence, c.text) || f.Test == "" {
+			t.Errorf("%s: %+v", name, v.Findings)
+		}
+	}
+}
+
+// TestTestsOfWaits guards that a test is not what the settings have already, and that of clients that all
+// stood still the one is looked for that held them.
+func TestTestsOfWaits(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Evidence)
+		want   string
+	}{
+		"commits": {func(e *Evidence) {
+			e.Servers[0] = server("n1", map[string]float64{"commit": 29})
+		}, "repeat with innodb_flush_log_at_trx_commit=2"},
+		"commits that flush no log": {func(e *Evidence) {
+			e.Servers[0] = server("n1", map[string]float64{"commit": 29})
+			e.Servers[0].Unflushed = true
+		}, "by their settings no commit waits for a flush"},
+		"row locks": {func(e *Evidence) {
+			e.Servers[0] = server("n1", map[string]float64{"row_lock": 29})
+		}, "spread the writes"},
+		"row locks of one stretch": {func(e *Evidence) {
+			e.Servers[0] = server("n1", map[string]float64{"row_lock": 16})
+			e.Servers[0].Stopped = map[string]Standstill{"row_lock": {Seconds: 60, From: 20, To: 80, Times: 1}}
+		}, "find the session that held the rows"},
+	} {
+		v := FindLimits(quiet(c.change))
+		if len(v.Findings) == 0 || !strings.Contains(v.Findings[0].Test, c.want) {
 			t.Errorf("%s: %+v", name, v.Findings)
 		}
 	}
@@ -371,7 +400,7 @@ func TestUnexplainedTime(t *testing.T) {
 		}, 0.8, "in sessions that execute a statement"},
 		"sessions in a state that is no wait": {func(e *Evidence) {
 			e.Servers[0] = server("n1", map[string]float64{"running": 1, "other": 26})
-		}, 0.8, "81 % of it in sessions in other states"},
+		}, 0.8, "81 % in sessions in other states"},
 		"a full machine without statistics": {func(e *Evidence) {
 			e.Servers[0] = server("n1", map[string]float64{"running": 28})
 			e.Machines[1].CPU, e.Machines[1].Waiting = Level{0.97, 0.95}, nan

@@ -313,9 +313,9 @@ var (
 // The CPU time by program. It is read every few seconds, so there is no rate at each tick, and it
 // is unknown if the tool's process is unknown.
 var (
-	ToolCPU    = used(64, "tool_cpu_seconds", "CPU seconds of the tool", toolCPU)
-	ServersCPU = used(65, "servers_cpu_seconds", "CPU seconds of servers and proxies", serversCPU)
-	OthersCPU  = used(66, "other_programs_cpu_seconds", "CPU seconds of other programs", othersCPU)
+	ToolCPU    = used(64, "tool_cpu_seconds", "CPU seconds of the tool, between readings", toolCPU)
+	ServersCPU = used(65, "servers_cpu_seconds", "CPU seconds of servers and proxies, between readings", serversCPU)
+	OthersCPU  = used(66, "other_programs_cpu_seconds", "CPU seconds of other programs, between readings", othersCPU)
 )
 
 // Program is the label of the metric of OthersCPU.
@@ -324,6 +324,6 @@ const Program = "program"
 func used(rank int, id, title string, m *measure.Metric) *measure.Measure {
 	declared := counted(rank, id, title, measure.RateOf(m))
 	declared.Unit = measure.Seconds
-	declared.Note, declared.NoChart = "between the first and the last reading of all processes while the tool ran", true
+	declared.Note, declared.NoChart = "all processes are read every few seconds while the tool runs", true
 	return declared
 }

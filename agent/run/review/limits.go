@@ -204,6 +204,8 @@ func serverEvidence(h *record.History, s *record.Server, threads float64, stops 
 	if out.PurgeLimit = settingOf(h, s.Target, "innodb_max_purge_lag"); out.PurgeLimit > 0 && delaysWrites(h, s, out.PurgeLimit) {
 		out.Purge = slowdown(h, s.Target, engine.HistoryList, out.PurgeLimit, threads)
 	}
+	redo, binary := settingOf(h, s.Target, "innodb_flush_log_at_trx_commit"), settingOf(h, s.Target, "sync_binlog")
+	out.Unflushed = (redo == 0 || redo == 2) && (binary == 0 || binary > 1)
 	// No estimate is needed for servers that report at each tick which sessions flow control holds back.
 	observed := meanSessions(h, s.Target, engine.FlowControlSessions) > 0
 	for _, m := range engine.SessionMeasures() {

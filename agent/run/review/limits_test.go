@@ -105,7 +105,7 @@ func TestLockOfSomeSeconds(t *testing.T) {
 	h := observedRun(t, 8, all)
 	r := NewRun(h)
 	f := finding(r.Limits, analysis.LimitLocks)
-	if f == nil || f.Seconds != 8 || math.Abs(f.Share-8.0/24) > 0.01 || !strings.HasPrefix(f.Evidence, "no transaction ended for 8 of 24 s, from second") {
+	if f == nil || f.Seconds != 8 || math.Abs(f.Share-8.0/24) > 0.01 || !strings.HasPrefix(f.Evidence, "no transaction ended for 8 of 24 s in one stretch, from second") {
 		t.Errorf("%+v", f)
 	}
 	if v := r.Servers[0].Value(engine.LockSessions); math.Abs(v-9*16.0/24) > 0.01 {

@@ -415,17 +415,20 @@ func (j *judge) generator() {
 		return
 	}
 	text := fmt.Sprintf("the generator's machine (%s) was %s busy", table.Plural(v.Cores, "core"), analysis.Percent(busy.Mean()))
-	switch {
-	case share >= 0.1:
+	waited := j.toolWaited()
+	waits := fmt.Sprintf("the tool waited for a core for %s of the clients' time", analysis.Percent(waited))
+	if share >= 0.1 {
 		text += fmt.Sprintf(", and full %s of the time", analysis.Percent(share))
-		switch waited := j.toolWaited(); {
-		case waited < leastWait:
-			j.add(Note, "%s, but the tool waited for a core for %s of the clients' time only: the numbers are not its limit", text, analysis.Percent(waited))
-		case series.IsKnown(waited):
-			j.add(Warning, "%s; the tool waited for a core for %s of the clients' time: by that the numbers are the machine's limit, not the database's", text, analysis.Percent(waited))
-		default:
-			j.add(Warning, "%s: the numbers may be the machine's limit, not the database's", text)
-		}
+	}
+	switch {
+	case waited >= mostWait:
+		j.add(Warning, "%s; %s: the numbers show a generator short of CPU, not the database", text, waits)
+	case waited >= leastWait:
+		j.add(Warning, "%s; %s, which is part of the latency and not the database's", text, waits)
+	case share >= 0.1 && series.IsKnown(waited):
+		j.add(Note, "%s, but the tool itself was not short of CPU: it waited for a core for only %s of the clients' time", text, analysis.Percent(waited))
+	case share >= 0.1:
+		j.add(Warning, "%s: the numbers may be the machine's limit, not the database's", text)
 	default:
 		j.add(Good, "%s: it had CPU to spare", text)
 	}
@@ -434,8 +437,9 @@ func (j *judge) generator() {
 	}
 }
 
-// leastWait is the share of the clients' time above which the tool's wait for a core matters.
-const leastWait = 0.05
+// The shares of the clients' time above which the tool's wait for a core matters, and from which on it is
+// the most of what the run measured.
+const leastWait, mostWait = 0.05, 0.5
 
 // toolWaited returns the share of the clients' time in which a thread of the tool waited for a core.
 func (j *judge) toolWaited() float64 {

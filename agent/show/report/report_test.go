@@ -310,6 +310,41 @@ func TestGeneratorsLimit(t *testing.T) {
 	}
 }
 
+// TestToolsWait guards that a full machine is not called the limit of a tool that had CPU, and that a tool without CPU
+// on an idle machine is seen, as under a quota.
+func TestToolsWait(t *testing.T) {
+	for _, c := range []struct {
+		busy, waiting float64 // waiting: threads of the tool, of 8
+		want          string
+	}{
+		{0.97, 0.08, "the tool itself was not short of CPU: it waited for a core for only 1 % of the clients' time"},
+		{0.97, 0.8, "the tool waited for a core for 10 % of the clients' time, which is part of the latency"},
+		{0.97, 6, "for 75 % of the clients' time: the numbers show a generator short of CPU"},
+		{0.2, 6, "for 75 % of the clients' time: the numbers show a generator short of CPU"},
+		{0.2, 0.08, "it had CPU to spare"},
+	} {
+		dir := recorded.Galera(t)
+		lines := strings.Builder{}
+		lines.WriteString(`{"target":"loadgen","engine":"procfs","interval":1,"columns":["host_cpu_cores","host_cpu_busy_ratio","host_tool_waiting_seconds_total"]}` + "\n")
+		for i := range 15 {
+			fmt.Fprintf(&lines, `["loadgen",%d,0,0,0,"",2,%g,%g]`+"\n", time.Date(2026, 11, 21, 11, 15, 39+i, 0, time.UTC).Unix(), c.busy, c.waiting*float64(i))
+		}
+		if _, err := dir.Update(func(m *rundir.Meta) {
+			m.Servers.Machines = []rundir.Machine{{Host: "loadgen", Nodename: "loadgen", Roles: []rundir.HostRole{rundir.GeneratorHost}}}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(dir.Path(host.File), []byte(lines.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		_, root := rendered(t, reportOf(recorded.Read(t, dir)))
+		if all := text(root); !strings.Contains(all, c.want) {
+			at := strings.Index(all, "the generator's machine")
+			t.Errorf("busy %v, %v waiting: %q", c.busy, c.waiting, all[max(0, at):min(len(all), max(0, at)+200)])
+		}
+	}
+}
+
 // TestHosts guards the chart of the CPU of the run's own machines, and that a Prometheus that is down or answers
 // nonsense only leads to a message.
 func TestHosts(t *testing.T) {
