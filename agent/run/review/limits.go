@@ -234,7 +234,22 @@ func serverEvidence(h *record.History, s *record.Server, threads float64, stops 
 			out.States = append(out.States, analysis.StateEvidence{Class: class, Name: name, Sessions: v * share})
 		}
 	}
+	countRowLocks(&out, mean(engine.LockWaits))
 	return out
+}
+
+// countRowLocks has as many sessions wait for row locks as the server counted, which is the least number: it counts
+// waits that ended, without their parts of a millisecond. Samples can miss waits on a full machine, where the agent
+// and the sessions take turns; the sessions that they showed instead are taken from those that ran. A count that the
+// samples do not bear out is not of clients, such as the waits of appliers.
+func countRowLocks(s *analysis.ServerEvidence, counted float64) {
+	class, running := engine.SessionClass(engine.RowLockSessions), engine.SessionClass(engine.RunningSessions)
+	sampled := s.Sessions[class]
+	if !(counted > sampled) || sampled < counted/2 || s.HeldBack[class] > 0 || s.Stopped[class].Seconds > 0 {
+		return
+	}
+	s.Sessions[class] = counted
+	s.Sessions[running] = max(0, s.Sessions[running]-(counted-sampled))
 }
 
 // withoutWrites leaves out what holds back only writes: sessions in it belong to another load.

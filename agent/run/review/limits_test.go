@@ -113,6 +113,28 @@ func TestLockOfSomeSeconds(t *testing.T) {
 	}
 }
 
+// TestCountedRowLocks guards that the time for which a server counted waits for row locks is what they are at
+// least, if its samples show such waits of clients at all.
+func TestCountedRowLocks(t *testing.T) {
+	for _, c := range []struct{ sampled, counted, want float64 }{{6, 9, 9}, {9, 6, 9}, {2, 9, 2}} {
+		all := make([]second, 24)
+		for i := range all {
+			all[i] = second{1000, sessions(map[string]float64{"db_lock_wait_seconds_total": c.counted * float64(i)}, map[string]float64{"running": 5, "row_lock": c.sampled})}
+		}
+		r := NewRun(observedRun(t, 1, all))
+		f := finding(r.Limits, analysis.LimitRowLocks)
+		if c.want/16 < analysis.LeastShare {
+			if f != nil {
+				t.Errorf("%+v: %+v", c, f)
+			}
+			continue
+		}
+		if f == nil || math.Abs(f.Share-c.want/16) > 0.01 {
+			t.Errorf("%+v: %+v", c, f)
+		}
+	}
+}
+
 // TestFlowControlOfEachTick guards that sessions which the server reports as held back, at every second
 // sample, are not estimated once more from the time for which it was paused.
 func TestFlowControlOfEachTick(t *testing.T) {
