@@ -117,9 +117,9 @@ func TestReplay(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 	for name, d := range want.Snapshot.Meta.Drain {
-		// The observer may be late on a busy machine: then a sample more may be needed.
+		// The observer may be late on a busy machine, a second for each 50 ms: then more samples may be needed.
 		g, upper := m.Drain[name], func(d rundir.Drain) float64 { return max(*d.Seconds, d.ResolutionSeconds) }
-		if g.Seconds == nil || upper(g) < upper(d)-0.01 || upper(g) > upper(d)+1.01 {
+		if g.Seconds == nil || upper(g) < upper(d)-0.01 || upper(g) > upper(d)+5.01 {
 			t.Errorf("drain of %s: %v, recorded %v", name, g, d)
 		}
 	}
