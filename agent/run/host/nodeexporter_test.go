@@ -113,7 +113,7 @@ func agree(t *testing.T, before, between, after *engine.Status) {
 	}
 	for i := range between.Values {
 		v := &between.Values[i]
-		if _, ok := before.Get(v.Metric, v.Labels...); !ok && v.Metric != busiestNetwork && v.Metric != cpuWaiting {
+		if _, ok := before.Get(v.Metric, v.Labels...); !ok && v.Metric != BusiestCoreShare && v.Metric != busiestNetwork && v.Metric != cpuWaiting {
 			t.Errorf("procfs has no %s", v.Name())
 		}
 	}
