@@ -98,8 +98,23 @@ type Advice struct {
 	Best   Point             `json:"best"`
 	Knee   *Point            `json:"knee,omitempty"`
 	USL    *USL              `json:"usl,omitempty"`
-	// Lines are the same in words, with further notes.
+	// Lines are the same in words, the best first, with further notes.
 	Lines []string `json:"lines"`
+	// BestText is Best in words, the first of Lines without a heading.
+	BestText string `json:"-"`
+}
+
+// BestOfAll names the best of all combinations; empty if there is none.
+func (r *Result) BestOfAll() string {
+	if len(r.Advice) == 0 {
+		return ""
+	}
+	a := slices.MaxFunc(r.Advice, func(a, b Advice) int { return cmp.Compare(a.Best.Throughput, b.Best.Throughput) })
+	words := []string{a.BestText}
+	if others := r.Describe(a.Others); others != "" {
+		words = []string{others, a.BestText}
+	}
+	return "best: " + strings.Join(words, ", ")
 }
 
 // Results sums up the sweep. rows are its runs by id.
@@ -228,7 +243,7 @@ func bestOf(all []Combination, s *Sweep, average compare.Average) []Advice {
 	slices.SortStableFunc(measured, func(a, b Combination) int { return cmp.Compare(tps(&b), tps(&a)) })
 	best, worst := &measured[0], &measured[len(measured)-1]
 	a := Advice{Best: Point{Throughput: tps(best)}}
-	a.add("best: %s, %.2f tps%s", Describe(s.Sets, best.Values), tps(best), best.headline())
+	a.addBest("%s, %.2f tps%s", Describe(s.Sets, best.Values), tps(best), best.headline())
 	a.add("lowest: %s, %.2f tps%s", Describe(s.Sets, worst.Values), tps(worst), worst.headline())
 	top, _ := best.tps()
 	var same []string
@@ -262,7 +277,7 @@ func advice(measured []Combination, average compare.Average) Advice {
 	top, knee := compare.BestAndKnee(len(points), func(i int) float64 { return points[i].Throughput })
 	a := Advice{Best: points[top]}
 	best := &measured[top]
-	a.add("best: %s, %.2f tps%s", threadsText(a.Best.Threads), a.Best.Throughput, best.headline())
+	a.addBest("%s, %.2f tps%s", threadsText(a.Best.Threads), a.Best.Throughput, best.headline())
 	a.addNoise(measured, best)
 	if p := points[knee]; knee == len(points)-1 {
 		a.add("no knee: throughput still grows at the largest number of threads measured")
@@ -281,6 +296,11 @@ func advice(measured []Combination, average compare.Average) Advice {
 
 func (a *Advice) add(format string, args ...any) {
 	a.Lines = append(a.Lines, fmt.Sprintf(format, args...))
+}
+
+func (a *Advice) addBest(format string, args ...any) {
+	a.BestText = fmt.Sprintf(format, args...)
+	a.add("best: %s", a.BestText)
 }
 
 func threadsText(n float64) string { return table.Plural(int(n), "thread") }

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -125,11 +124,7 @@ func (p *SweepPage) write(write func(*document.Page) error) error {
 		d.Note.Strong = r.Found.Lines[0]
 		d.Add("found", "Result", document.List(r.Found.Lines[1:]...))
 	case len(r.Advice) > 0:
-		best := slices.MaxFunc(r.Advice, func(a, b sweep.Advice) int { return cmp.Compare(a.Best.Throughput, b.Best.Throughput) })
-		d.Note.Strong = best.Lines[0]
-		if others := r.Describe(best.Others); others != "" {
-			d.Note.Strong = strings.Replace(best.Lines[0], ": ", ": "+others+", ", 1)
-		}
+		d.Note.Strong = r.BestOfAll()
 		d.Add("best", "Result", adviceBlocks(r)...)
 	}
 	d.Add("failed", "Failed steps", document.List(r.Failures()...))

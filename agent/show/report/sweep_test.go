@@ -81,8 +81,8 @@ func TestResultFormats(t *testing.T) {
 func TestSharedAdvice(t *testing.T) {
 	r := (&sweep.Sweep{Sets: []sweep.Set{{Name: "via"}}}).Results(nil, compare.ByMedian)
 	r.Advice = []sweep.Advice{
-		{Others: map[string]string{"via": "direct"}, Lines: []string{"best: 8 threads", "one run each", "no knee"}},
-		{Others: map[string]string{"via": "proxy"}, Lines: []string{"best: 4 threads", "one run each"}},
+		{Others: map[string]string{"via": "direct"}, BestText: "8 threads", Lines: []string{"best: 8 threads", "one run each", "no knee"}},
+		{Others: map[string]string{"via": "proxy"}, BestText: "4 threads", Lines: []string{"best: 4 threads", "one run each"}},
 	}
 	page := SweepPage{Result: &r}
 	var text, markdown bytes.Buffer
