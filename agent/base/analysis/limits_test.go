@@ -275,9 +275,9 @@ func TestFindLimits(t *testing.T) {
 	}
 }
 
-// TestTestsOfWaits guards that a test is not what the settings have already, and that of clients that all
-// stood still the one is looked for that held them.
-func TestTestsOfWaits(t *testing.T) {
+// TestSuggestedTests guards that no finding suggests settings that the server already has, and that a standstill
+// leads to the session that caused it.
+func TestSuggestedTests(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*Evidence)
 		want   string

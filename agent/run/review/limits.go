@@ -238,10 +238,10 @@ func serverEvidence(h *record.History, s *record.Server, threads float64, stops 
 	return out
 }
 
-// countRowLocks has as many sessions wait for row locks as the server counted, which is the least number: it counts
-// waits that ended, without their parts of a millisecond. Samples can miss waits on a full machine, where the agent
-// and the sessions take turns; the sessions that they showed instead are taken from those that ran. A count that the
-// samples do not bear out is not of clients, such as the waits of appliers.
+// countRowLocks raises the number of sessions that waited for row locks to the number that the server counted. The
+// count is a lower bound: it has only waits that ended, in whole milliseconds. On a full machine samples miss waits,
+// since the agent and the sessions take turns; the missing sessions are taken from those that ran. If the samples
+// show less than half of the count, the waits may be those of appliers, and the count is ignored.
 func countRowLocks(s *analysis.ServerEvidence, counted float64) {
 	class, running := engine.SessionClass(engine.RowLockSessions), engine.SessionClass(engine.RunningSessions)
 	sampled := s.Sessions[class]

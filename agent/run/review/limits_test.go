@@ -113,8 +113,8 @@ func TestLockOfSomeSeconds(t *testing.T) {
 	}
 }
 
-// TestCountedRowLocks guards that the time for which a server counted waits for row locks is what they are at
-// least, if its samples show such waits of clients at all.
+// TestCountedRowLocks guards that the counted waits for row locks are a lower bound of the share, unless the samples
+// show less than half of them.
 func TestCountedRowLocks(t *testing.T) {
 	for _, c := range []struct{ sampled, counted, want float64 }{{6, 9, 9}, {9, 6, 9}, {2, 9, 2}} {
 		all := make([]second, 24)

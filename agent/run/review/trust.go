@@ -437,8 +437,8 @@ func (j *judge) generator() {
 	}
 }
 
-// The shares of the clients' time above which the tool's wait for a core matters, and from which on it is
-// the most of what the run measured.
+// leastWait is the share of the clients' time from which on the tool's wait for a core matters. From mostWait on,
+// the wait is most of what the run measured.
 const leastWait, mostWait = 0.05, 0.5
 
 // toolWaited returns the share of the clients' time in which a thread of the tool waited for a core.

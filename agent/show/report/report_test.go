@@ -283,24 +283,31 @@ func minimum(values []float64) float64 {
 	return low
 }
 
+// withGenerator returns the record of the run of Galera whose generator had these values in each of 15 seconds.
+func withGenerator(t *testing.T, columns string, values func(second int) string) *record.History {
+	t.Helper()
+	dir := recorded.Galera(t)
+	lines := strings.Builder{}
+	fmt.Fprintf(&lines, `{"target":"loadgen","engine":"procfs","interval":1,"columns":["host_cpu_cores",%s]}`+"\n", columns)
+	for i := range 15 {
+		fmt.Fprintf(&lines, `["loadgen",%d,0,0,0,"",2,%s]`+"\n", time.Date(2026, 11, 21, 11, 15, 39+i, 0, time.UTC).Unix(), values(i))
+	}
+	if _, err := dir.Update(func(m *rundir.Meta) {
+		m.Servers.Machines = []rundir.Machine{{Host: "loadgen", Nodename: "loadgen", Roles: []rundir.HostRole{rundir.GeneratorHost}}}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(dir.Path(host.File), []byte(lines.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return recorded.Read(t, dir)
+}
+
 // TestGeneratorsLimit guards that a report names a saturated generator, and no other.
 func TestGeneratorsLimit(t *testing.T) {
 	for want, busy := range map[string]float64{"full 100 % of the time": 0.97, "it had CPU to spare": 0.4} {
-		dir := recorded.Galera(t)
-		lines := strings.Builder{}
-		lines.WriteString(`{"target":"loadgen","engine":"procfs","interval":1,"columns":["host_cpu_cores","host_cpu_busy_ratio","host_cpu_iowait_ratio","host_cpu_steal_ratio"]}` + "\n")
-		for i := range 15 {
-			fmt.Fprintf(&lines, `["loadgen",%d,0,0,0,"",2,%g,0.01,0.05]`+"\n", time.Date(2026, 11, 21, 11, 15, 39+i, 0, time.UTC).Unix(), busy)
-		}
-		if _, err := dir.Update(func(m *rundir.Meta) {
-			m.Servers.Machines = []rundir.Machine{{Host: "loadgen", Nodename: "loadgen", Roles: []rundir.HostRole{rundir.GeneratorHost}}}
-		}); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(dir.Path(host.File), []byte(lines.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		_, root := rendered(t, reportOf(recorded.Read(t, dir)))
+		h := withGenerator(t, `"host_cpu_busy_ratio","host_cpu_iowait_ratio","host_cpu_steal_ratio"`, func(int) string { return fmt.Sprintf("%g,0.01,0.05", busy) })
+		_, root := rendered(t, reportOf(h))
 		all := text(root)
 		for _, want := range []string{want, "other virtual machines took 5 %", "CPU of the generator"} {
 			if !strings.Contains(all, want) {
@@ -323,21 +330,10 @@ func TestToolsWait(t *testing.T) {
 		{0.2, 6, "for 75 % of the clients' time: the numbers show a generator short of CPU"},
 		{0.2, 0.08, "it had CPU to spare"},
 	} {
-		dir := recorded.Galera(t)
-		lines := strings.Builder{}
-		lines.WriteString(`{"target":"loadgen","engine":"procfs","interval":1,"columns":["host_cpu_cores","host_cpu_busy_ratio","host_tool_waiting_seconds_total"]}` + "\n")
-		for i := range 15 {
-			fmt.Fprintf(&lines, `["loadgen",%d,0,0,0,"",2,%g,%g]`+"\n", time.Date(2026, 11, 21, 11, 15, 39+i, 0, time.UTC).Unix(), c.busy, c.waiting*float64(i))
-		}
-		if _, err := dir.Update(func(m *rundir.Meta) {
-			m.Servers.Machines = []rundir.Machine{{Host: "loadgen", Nodename: "loadgen", Roles: []rundir.HostRole{rundir.GeneratorHost}}}
-		}); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(dir.Path(host.File), []byte(lines.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		_, root := rendered(t, reportOf(recorded.Read(t, dir)))
+		h := withGenerator(t, `"host_cpu_busy_ratio","host_tool_waiting_seconds_total"`, func(second int) string {
+			return fmt.Sprintf("%g,%g", c.busy, c.waiting*float64(second))
+		})
+		_, root := rendered(t, reportOf(h))
 		if all := text(root); !strings.Contains(all, c.want) {
 			at := strings.Index(all, "the generator's machine")
 			t.Errorf("busy %v, %v waiting: %q", c.busy, c.waiting, all[max(0, at):min(len(all), max(0, at)+200)])

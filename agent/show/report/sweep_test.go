@@ -126,12 +126,8 @@ func TestServersInResults(t *testing.T) {
 	}
 }
 
-// TestMachinesInFigures guards that the CPU of each machine is a line of one figure over the
-// set that is scaled up, also of more machines than a table has columns for, and that a
-// measure that no table has is drawn if it is named.
-func TestMachinesInFigures(t *testing.T) {
-	const machines = 7
-	s := &sweep.Sweep{Sets: []sweep.Set{parsedSet(t, "threads=1,4"), parsedSet(t, "via=direct,proxy")}}
+// busyMachines returns the result of a sweep in whose steps some machines were busy.
+func busyMachines(s *sweep.Sweep, machines int, busy func(step, machine int) float64) sweep.Result {
 	s.Steps, _ = sweep.Plan(s.Sets, 1, sweep.Given, false)
 	rows := map[string]review.Row{}
 	for i := range s.Steps {
@@ -142,12 +138,21 @@ func TestMachinesInFigures(t *testing.T) {
 		for n := range machines {
 			row.Machines = append(row.Machines, review.Machine{
 				Machine: rundir.Machine{Host: fmt.Sprint("db", n+1)},
-				Values:  []review.Value{{Measure: host.Busy, Value: float64(i*10+n) / 100}},
+				Values:  []review.Value{{Measure: host.Busy, Value: busy(i, n)}},
 			})
 		}
 		rows[step.RunID] = row
 	}
-	r := s.Results(rows, compare.ByMedian)
+	return s.Results(rows, compare.ByMedian)
+}
+
+// TestMachinesInFigures guards that the CPU of each machine is a line of one figure over the
+// set that is scaled up, also of more machines than a table has columns for, and that a
+// measure that no table has is drawn if it is named.
+func TestMachinesInFigures(t *testing.T) {
+	const machines = 7
+	s := &sweep.Sweep{Sets: []sweep.Set{parsedSet(t, "threads=1,4"), parsedSet(t, "via=direct,proxy")}}
+	r := busyMachines(s, machines, func(step, machine int) float64 { return float64(step*10+machine) / 100 })
 	page := SweepPage{Result: &r}
 	all, err := page.Figures("")
 	if err != nil {
@@ -197,22 +202,7 @@ func TestMachinesOfTable(t *testing.T) {
 		{[2][2]float64{{0.30, 0.06}, {0.30, 0.06}}, nil},
 	} {
 		s := &sweep.Sweep{Sets: []sweep.Set{parsedSet(t, "threads=1,4")}}
-		s.Steps, _ = sweep.Plan(s.Sets, 1, sweep.Given, false)
-		rows := map[string]review.Row{}
-		for i := range s.Steps {
-			step := &s.Steps[i]
-			s.NewAttempt(step)
-			step.State = sweep.Done
-			row := review.Row{Values: tool.Values{{Measure: tool.Throughput, Value: 100.0}}}
-			for n, busy := range one.busy[i] {
-				row.Machines = append(row.Machines, review.Machine{
-					Machine: rundir.Machine{Host: fmt.Sprint("db", n+1)},
-					Values:  []review.Value{{Measure: host.Busy, Value: busy}},
-				})
-			}
-			rows[step.RunID] = row
-		}
-		r := s.Results(rows, compare.ByMedian)
+		r := busyMachines(s, 2, func(step, machine int) float64 { return one.busy[step][machine] })
 		var have []string
 		for _, head := range r.FirstTable().Head() {
 			if strings.Contains(head, "cpu busy") {
