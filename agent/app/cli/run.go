@@ -522,14 +522,21 @@ func (r *runCommand) showTime(finish <-chan struct{}) {
 func (r *runCommand) pipe(ctx context.Context, signals <-chan os.Signal) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+	var caught os.Signal
+	watching := make(chan struct{})
 	go func() {
+		defer close(watching)
 		select {
-		case <-signals:
+		case caught = <-signals:
 			stop()
 		case <-ctx.Done():
 		}
 	}()
-	if err := launch.Pipe(ctx, r.dir, r.input, r.shown()); err != nil {
+	err := launch.Pipe(ctx, r.dir, r.input, r.shown())
+	stop()
+	<-watching
+	r.terminated = caught == syscall.SIGTERM
+	if err != nil {
 		return ownFailure(err, "")
 	}
 	return nil
@@ -602,8 +609,9 @@ func skipWaits(signals chan<- os.Signal) {
 func (r *runCommand) afterwards(own *observation, signals <-chan os.Signal) {
 	defer own.stop()
 	ended := time.Now()
-	if !r.unrecorded {
-		r.awaitClosed(own, signals)
+	if !r.unrecorded && !r.awaitClosed(own, signals) {
+		r.streams.notice("the rest of the piped output is not read yet: an agent or benchwatch report %s%s reads it", r.dir.ID(), r.same())
+		return
 	}
 	meta, err := r.dir.Load()
 	if err != nil {
@@ -652,22 +660,31 @@ const defaultLinger = 10 * time.Second
 // end.
 const agentGrace = 5 * time.Second
 
-func (r *runCommand) awaitClosed(own *observation, signals <-chan os.Signal) {
+// unreadGrace is how long output that was piped in before SIGTERM may still be read. The sender of that signal waits;
+// the recorded rest is read by whoever opens the run next.
+const unreadGrace = 1500 * time.Millisecond
+
+// awaitClosed waits until the run is closed, and returns false if it gave up before output was read to its end.
+func (r *runCommand) awaitClosed(own *observation, signals <-chan os.Signal) bool {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	began, seen := time.Now(), time.Now()
+	var terminated time.Time
 	told := false
 	for {
 		meta, err := r.dir.Load()
 		if err == nil && meta.Closed() {
-			return
+			return true
+		}
+		if !terminated.IsZero() && time.Since(terminated) > unreadGrace {
+			return false
 		}
 		if own.observer == nil {
 			if _, ok := rundir.Agent(r.config.DataDir); ok {
 				seen = time.Now()
 			} else if time.Since(seen) > agentGrace {
 				r.streams.notice("the agent ended: not waiting for replicas")
-				return
+				return true
 			}
 		}
 		if !told && time.Since(began) > 2*time.Second {
@@ -676,11 +693,14 @@ func (r *runCommand) awaitClosed(own *observation, signals <-chan os.Signal) {
 		}
 		select {
 		case <-tick.C:
-		case <-signals:
+		case sig := <-signals:
 			if own.observer == nil {
-				return
+				return true
 			}
 			own.observer.GiveUpDrain()
+			if sig == syscall.SIGTERM && r.isPiped() && terminated.IsZero() {
+				terminated = time.Now()
+			}
 		}
 	}
 }

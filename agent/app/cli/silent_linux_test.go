@@ -270,11 +270,7 @@ func (s *silent) try(row silence) {
 		}
 		return s.asked.Load() > 0
 	})
-	busy := time.Now()
-	if err := exec.Command("benchwatch", "--version").Run(); err != nil {
-		s.t.Fatal(err)
-	}
-	limit := 2*time.Second + 20*time.Since(busy)
+	limit := 2*time.Second + s.busy()
 	began := time.Now()
 	if err := c.Process.Signal(syscall.SIGTERM); err != nil {
 		s.t.Fatalf("%v: it had ended before:\n%s", err, text())
@@ -285,6 +281,58 @@ func (s *silent) try(row silence) {
 	if took > limit {
 		s.t.Errorf("ended %s after SIGTERM, where %s are enough:\n%s", took, limit, text())
 	}
+}
+
+// TestPipedBacklog ends a run whose piped output comes much faster than it can be parsed.
+func TestPipedBacklog(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	s := newSilent(t, folder, func(net.Conn) {})
+	for _, last := range []bool{false, true} {
+		in, out, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := fmt.Sprintf("ended-%t", last)
+		c, text := s.start(silence{command: "run FILE --data-dir=" + folder + "/data --linger=0s --tool=sysbench --run-id=" + id + " -"}, in)
+		in.Close()
+		block := strings.Repeat("x\n", 1<<20)
+		for range 24 {
+			if _, err := out.WriteString(block); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if last {
+			out.Close()
+		}
+		limit := 2*time.Second + s.busy()
+		began := time.Now()
+		if err := c.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatalf("%v: it had ended before:\n%s", err, text())
+		}
+		c.end()
+		out.Close()
+		if took := time.Since(began); took > limit || !strings.Contains(text(), "is not read yet") {
+			t.Errorf("ended %s after SIGTERM, where %s are enough:\n%s", took, limit, text())
+		}
+		dir := rundir.At(folder+"/data", id)
+		if info, err := os.Stat(dir.Path(rundir.StdoutFile)); err != nil || info.Size() < int64(22*len(block)) {
+			t.Errorf("%v %v", info, err)
+		}
+		if meta, err := dir.Load(); err != nil || !meta.Ended() {
+			t.Errorf("%+v %v", meta, err)
+		}
+	}
+}
+
+// busy is how much longer a command may take because of other work on this machine.
+func (s *silent) busy() time.Duration {
+	s.t.Helper()
+	began := time.Now()
+	if err := exec.Command("benchwatch", "--version").Run(); err != nil {
+		s.t.Fatal(err)
+	}
+	return 20 * time.Since(began)
 }
 
 // bounded runs a command until it ends, or is ended, and checks how much memory it needed and that
