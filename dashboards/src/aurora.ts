@@ -3,7 +3,7 @@
 
 import { BigValueTextMode } from '@grafana/grafana-foundation-sdk/common';
 import type { Page } from './frame';
-import { live, meanInRange, mostInRange, ofRunClusters, over, server, serverGauge, serverRate, serverRateOver, worst } from './metrics';
+import { live, meanInRange, ofRunClusters, over, server, serverGauge, serverRate, serverRateOver, worst } from './metrics';
 import { closedRow, graph, row, set, stat, states, timeline, unit } from './panel';
 import * as run from './panels/run';
 import { agent, cloudwatch, now } from './query';
@@ -76,10 +76,7 @@ export const aurora: Page = {
           live(`topk(1, ${instances('benchwatch_aurora_replica_lag_seconds')} or ${recorded('server:aws_rds_replica_lag:seconds')})`),
           '{{server}} now',
         ),
-        now(
-          over(`topk(1, max by (server) (${mostInRange(serverGauge('benchwatch_aurora_replica_lag_seconds', '', 'server'))}))`),
-          '{{server}} worst',
-        ),
+        now(worst('aurora_replica_lag_seconds:max'), '{{server}} worst'),
       ],
     }),
     stat({
@@ -95,7 +92,7 @@ export const aurora: Page = {
       text: BigValueTextMode.ValueAndName,
       queries: [
         now(live(`topk(1, ${instances('benchwatch_aurora_server_cpu_ratio')} or ${recorded('server:aws_rds_cpu:ratio')})`), '{{server}} now'),
-        now(over(`topk(1, max by (server) (${mostInRange(serverGauge('benchwatch_aurora_server_cpu_ratio', '', 'server'))}))`), '{{server}} highest'),
+        now(worst('aurora_server_cpu_ratio:max'), '{{server}} highest'),
       ],
     }),
     stat({
@@ -109,7 +106,7 @@ export const aurora: Page = {
       text: BigValueTextMode.ValueAndName,
       queries: [
         now(live(`topk(1, ${serverGauge('benchwatch_aurora_external_connections')})`), `${server} now`),
-        now(worst('benchwatch_aurora_external_connections'), `${server} most`),
+        now(worst('aurora_external_connections:max'), `${server} most`),
       ],
     }),
     row('By SQL, once a second'),

@@ -77,7 +77,7 @@ export const galera: Page = {
       limits: { warning: 100 },
       queries: [
         now(live(`topk(1, ${serverGauge('benchwatch_galera_receive_queue')})`), `${server} now`),
-        now(worst('benchwatch_galera_receive_queue'), `${server} most`),
+        now(worst('galera_receive_queue:max'), `${server} most`),
       ],
     }),
     stat({

@@ -110,20 +110,22 @@ export const live = (expr: string): string => `(${expr}) unless on () ${isOver}`
 /** A tile's value of a selected run that is over: the mean, worst or total of that run, never the last instant. */
 export const over = (expr: string): string => `(${expr}) and on () ${isOver}`;
 
-/** The largest value in the time range of an expression, which has the servers of a run only while it lasts. */
-export const mostInRange = (expr: string): string => `max_over_time((${expr})[$__range:$__interval])`;
+/**
+ * A tile's largest value of a run that is over, with its server. The series is recorded
+ * by server while the run lasts or drains (prometheus/rules/run.yml), so that no range
+ * of points misses a peak or has one of the next run.
+ */
+export const worst = (series: string, matchers = ''): string =>
+  over(`topk(1, max_over_time(${selector(`run_cluster_target:benchwatch_${series}`, `${runs}${matchers && `, ${matchers}`}`)}[$__range]))`);
 
-/** The mean in the time range of an expression, likewise. */
+/** The mean in the time range of an expression, which has the servers of a run only while it lasts. */
 export const meanInRange = (expr: string): string => `avg_over_time((${expr})[$__range:$__interval])`;
 
 /**
- * Whether an expression has one of the two above. By the width of a tile $__interval would be
+ * Whether an expression is one over points of the time range, such as the mean above. By the width of a tile $__interval would be
  * minutes in a range of hours, so that none of its points would be within a short run.
  */
 export const isOverRange = (expr: string): boolean => expr.includes(')[$__range:$__interval])');
-
-/** The worst server of a run that is over, as a tile shows it: expr at its maximum in the time range. */
-export const worst = (gauge: string, matchers = ''): string => over(`topk(1, ${mostInRange(serverGauge(gauge, matchers))})`);
 
 // Hosts
 

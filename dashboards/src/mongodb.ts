@@ -6,7 +6,6 @@ import type { Page } from './frame';
 import {
   live,
   meanInRange,
-  mostInRange,
   ofRunClusters,
   over,
   perServer,
@@ -16,6 +15,7 @@ import {
   serverRateOver,
   servers,
   withoutAgent,
+  worst,
 } from './metrics';
 import { closedRow, graph, row, set, stat, states, timeline, unit } from './panel';
 import * as host from './panels/host';
@@ -70,10 +70,7 @@ export const mongodb: Page = {
       text: BigValueTextMode.ValueAndName,
       queries: [
         now(live(`topk(1, ${members('benchwatch_mongodb_member_lag_seconds')})`), '{{member}} now'),
-        now(
-          over(`topk(1, max by (cluster, member) (${mostInRange(serverGauge('benchwatch_mongodb_member_lag_seconds', '', 'member'))}))`),
-          '{{member}} worst',
-        ),
+        now(worst('mongodb_member_lag_seconds:max'), '{{member}} worst'),
       ],
     }),
     stat({
@@ -88,7 +85,7 @@ export const mongodb: Page = {
       limits: { warning: 1 },
       queries: [
         now(live(`topk(1, sum by (cluster, target) (${queued}))`), `${server} now`),
-        now(over(`topk(1, max_over_time(sum by (cluster, target) (${queued})[$__range:$__interval]))`), `${server} most`),
+        now(worst('mongodb_queued_operations:max'), `${server} most`),
       ],
     }),
     stat({
@@ -102,7 +99,7 @@ export const mongodb: Page = {
       limits: { warning: 0.15, critical: 0.2 },
       filled: true,
       text: BigValueTextMode.ValueAndName,
-      queries: [now(live(`topk(1, ${dirty})`), `${server} now`), now(over(`topk(1, ${mostInRange(dirty)})`), `${server} most`)],
+      queries: [now(live(`topk(1, ${dirty})`), `${server} now`), now(worst('mongodb_cache_dirty:ratio'), `${server} most`)],
     }),
     stat({
       title: 'Flow control',
@@ -117,7 +114,7 @@ export const mongodb: Page = {
       mappings: states({ '0': { text: 'off', color: 'green' }, '1': { text: 'throttling', color: 'orange' } }),
       queries: [
         now(live(`max(${serverGauge('benchwatch_mongodb_flow_control_lagged')})`), 'now'),
-        now(over(`max(${mostInRange(serverGauge('benchwatch_mongodb_flow_control_lagged'))})`), 'at any time in the run'),
+        now(worst('mongodb_flow_control_lagged:max'), 'at any time in the run'),
       ],
     }),
     stat({

@@ -7,7 +7,6 @@ import {
   commitRate,
   live,
   meanInRange,
-  mostInRange,
   ofRunClusters,
   over,
   perServer,
@@ -97,7 +96,7 @@ export const mysql: Page = {
       text: BigValueTextMode.ValueAndName,
       queries: [
         now(live(`topk(1, ${perServer(`avg_over_time(benchwatch_db_threads_running{${servers}, ${kind}}[5s])`)})`), `${server} now`),
-        now(worst('benchwatch_db_threads_running', kind), `${server} most`),
+        now(worst('db_threads_running:max', kind), `${server} most`),
       ],
     }),
     stat({
@@ -111,7 +110,7 @@ export const mysql: Page = {
       limits: limits.connections,
       filled: true,
       text: BigValueTextMode.ValueAndName,
-      queries: [now(live(`topk(1, ${connectionsInUse})`), `${server} now`), now(over(`topk(1, ${mostInRange(connectionsInUse)})`), `${server} most`)],
+      queries: [now(live(`topk(1, ${connectionsInUse})`), `${server} now`), now(worst('db_connections:ratio', kind), `${server} most`)],
     }),
     stat({
       title: 'Lock waits',

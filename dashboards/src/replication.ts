@@ -31,7 +31,7 @@ export const replicationPage: Page = {
       text: BigValueTextMode.ValueAndName,
       queries: [
         now(live(`topk(1, ${serverGauge('benchwatch_replication_lag_transactions')})`), `${server} now`),
-        now(worst('benchwatch_replication_lag_transactions'), `${server} most`),
+        now(worst('replication_lag_transactions:max'), `${server} most`),
       ],
     }),
     stat({
@@ -73,7 +73,7 @@ export const replicationPage: Page = {
       text: BigValueTextMode.ValueAndName,
       queries: [
         now(live(`topk(1, ${serverGauge('benchwatch_group_replication_applier_queue')})`), `${server} now`),
-        now(worst('benchwatch_group_replication_applier_queue'), `${server} most`),
+        now(worst('group_replication_applier_queue:max'), `${server} most`),
       ],
     }),
     stat({

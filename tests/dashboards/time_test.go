@@ -3,6 +3,7 @@ package dashboards
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -26,6 +27,7 @@ type successive struct {
 const (
 	firstRun, secondRun = "first", "second"
 	failedScrape        = 55
+	peak                = 24 // of the first run's threads
 )
 
 // lasts reports whether the run is active at a second.
@@ -38,11 +40,11 @@ func lasts(run string, second int) bool {
 
 func newSuccessive(t *testing.T) successive {
 	t.Helper()
-	const seconds = 90
+	const length = 90
 	begin := time.Now().Add(-10 * time.Minute).Truncate(time.Second)
 	var text bytes.Buffer
 	family := func(name, labels string, has func(second int) (float64, bool)) {
-		for second := range seconds {
+		for second := range length {
 			if v, ok := has(second); ok {
 				fmt.Fprintf(&text, "%s{%s} %g %d\n", name, labels, v, begin.Add(time.Duration(second)*time.Second).Unix())
 			}
@@ -87,23 +89,34 @@ func newSuccessive(t *testing.T) successive {
 	family("benchwatch_db_up", `cluster="c",target="n1"`, scraped(func(int) (float64, bool) { return 1, true }))
 	text.WriteString("# TYPE benchwatch_db_threads_running unknown\n")
 	family("benchwatch_db_threads_running", `cluster="c",target="n1",engine="mysql"`, scraped(func(second int) (float64, bool) {
-		if lasts(firstRun, second) || lasts(secondRun, second) {
+		switch {
+		case second == peak:
+			return 42, true
+		case lasts(firstRun, second) || lasts(secondRun, second):
 			return 5, true
 		}
 		return 50, true
 	}))
 	text.WriteString("# EOF\n")
 
-	dir := t.TempDir()
+	// A series without a sample is absent in that second, as after a failed scrape.
+	const absent = "--query.lookback-delta=500ms"
+	scrapes, dir := t.TempDir(), t.TempDir()
 	input := filepath.Join(dir, "series")
 	if err := os.WriteFile(input, text.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.CommandContext(t.Context(), "promtool", "tsdb", "create-blocks-from", "openmetrics", input, dir+"/data").CombinedOutput(); err != nil {
-		t.Fatalf("promtool: %v\n%s", err, out)
+	create := func(arguments ...string) {
+		arguments = append([]string{"tsdb", "create-blocks-from"}, arguments...)
+		if out, err := exec.CommandContext(t.Context(), "promtool", arguments...).CombinedOutput(); err != nil {
+			t.Fatalf("promtool %v: %v\n%s", arguments, err, out)
+		}
 	}
-	// A series without a sample is absent in that second, as after a failed scrape.
-	return successive{started(t, dir, "--query.lookback-delta=500ms"), begin}
+	create("openmetrics", input, scrapes+"/data")
+	create("openmetrics", input, dir+"/data")
+	create("rules", "--url="+started(t, scrapes, absent).URL, "--start="+seconds(begin), "--end="+seconds(begin.Add((length-1)*time.Second)),
+		"--eval-interval=1s", "--output-dir="+dir+"/data", "../../prometheus/rules/run.yml")
+	return successive{started(t, dir, absent), begin}
 }
 
 // line is a series of a query's result, the seconds at which it has a value, and the last value.
@@ -159,8 +172,9 @@ func panelNamed(t *testing.T, dashboard, title string) Panel {
 
 // TestTimesOfRuns guards that a run's page shows its servers only while it lasts, that each of
 // two successive runs has its name in the legend, that a failed scrape neither splits the
-// region of a run nor empties the tile with its state, and that each row of a chart over
-// elapsed time has a place on the axis.
+// region of a run nor empties the tile with its state, that each row of a chart over
+// elapsed time has a place on the axis, and that the tile of a run that is over has its peak of
+// a second and nothing of the next run, in a range of minutes and in one of hours.
 func TestTimesOfRuns(t *testing.T) {
 	need.Program(t, "promtool")
 	need.Program(t, "prometheus")
@@ -186,8 +200,15 @@ func TestTimesOfRuns(t *testing.T) {
 	}
 
 	running := panelNamed(t, "mysql", "Running").Targets[1]
-	if at := s.lines(t, &running, firstRun); len(at) != 1 || !slices.Contains(at[0].seconds, 89) || at[0].last != "5" {
-		t.Errorf("after its end, the tile of the first run does not show its most running threads, 5: %v", at)
+	for _, length := range []time.Duration{15 * time.Minute, 6 * time.Hour} {
+		for run, most := range map[string]string{firstRun: "42", secondRun: "5"} {
+			to := s.begin.Add(89 * time.Second)
+			w := Window{From: to.Add(-length), To: to, Variables: map[string]string{"run": run}}
+			tile := slices.Collect(maps.Values(s.ask(t, "mysql: Running", &running, w)))
+			if len(tile) != 1 || len(tile[0]) != 1 || tile[0][0] != most {
+				t.Errorf("in a range of %s the tile of the %s run, which is over, has %v running threads, want %s", length, run, tile, most)
+			}
+		}
 	}
 
 	throughput := panelNamed(t, "live-run", "Throughput over time").Targets[0]

@@ -214,7 +214,7 @@ func TestHundredRunsAreSeparate(t *testing.T) {
 		c.Input = append(c.Input, inputSeries{fmt.Sprintf(format, args...), values})
 	}
 	metrics := []string{
-		"run:benchwatch_replication_lag_seconds:max", "run:benchwatch_db_threads_running:max",
+		"run:benchwatch_replication_lag_seconds:max", "max by (run) (run_cluster_target:benchwatch_db_threads_running:max)",
 		"run:benchwatch_galera_flow_control_paused:ratio_rate15s",
 		"run:node_cpu_utilisation:max", "run:generator_cpu_utilisation:max",
 	}
