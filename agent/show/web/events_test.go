@@ -126,6 +126,32 @@ func TestEvents(t *testing.T) {
 	st.next("gone", has(`"one"`))
 }
 
+// TestUnused guards that a browser which connects gets the changes that were made while no browser did.
+func TestUnused(t *testing.T) {
+	s := newSite(t)
+	st := s.stream()
+	dir, claim := s.create(rundir.Meta{ID: "one", Title: "a title", Tool: "sysbench", StartedAt: time.Now().UTC()})
+	defer claim.Release()
+	st.next("run", has(`"a title"`))
+	st.body.Close()
+	s.until("the end of the stream", s.page.unused)
+	if _, err := dir.Update(func(m *rundir.Meta) {
+		end := time.Now().UTC()
+		m.EndedAt, m.Outcome = &end, rundir.Succeeded
+	}); err != nil {
+		t.Fatal(err)
+	}
+	s.ended(rundir.Meta{ID: "two"}, banner)
+	s.until("the end of the run", func() bool {
+		_, list := s.get("/api/runs")
+		return strings.Count(string(list), `"phase":"over"`) == 2
+	})
+	st = s.stream()
+	st.next("run", func(data string) bool {
+		return strings.Contains(data, `"id":"one"`) && strings.Contains(data, `"phase":"over"`)
+	})
+}
+
 // TestLateRow guards that a page that saw a run begin gets what the tool wrote before its output was followed, since no
 // history of the page contains it.
 func TestLateRow(t *testing.T) {

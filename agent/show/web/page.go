@@ -124,6 +124,10 @@ func (p *Page) Run(ctx context.Context) {
 			tick.Reset(clock.Next(pace))
 		}
 		now := time.Now()
+		if p.unused() {
+			dirty = true
+			continue
+		}
 		if dirty || now.Sub(runs) >= idleInterval-pollInterval/2 {
 			watch.sendRuns()
 			runs, dirty = now, false
@@ -136,6 +140,14 @@ func (p *Page) Run(ctx context.Context) {
 			p.dropUnused(now)
 		}
 	}
+}
+
+// unused reports that no browser listens and no history is kept. Then nothing is sent: a browser that connects reads
+// all runs before it needs their changes.
+func (p *Page) unused() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.histories) == 0 && p.hub.empty()
 }
 
 // Frame takes a tick's samples of all servers, after Sampled for each run.
