@@ -517,6 +517,23 @@ test('what the user required is at the top, met or not', async () => {
   await page.close();
 });
 
+test('what the user requires is on the page of a live run from the start, with its value now', async () => {
+  const requires = ['tps>1', 'tps>1000000', 'drain<10s'].map((condition) => `--require=${condition}`);
+  const run = agent.run('required', 12, ...requires);
+  const page = await open();
+  await page.getByRole('link', { name: 'required', exact: true }).click();
+  const required = page.locator('[data-section="required"]');
+  await required.waitFor();
+  assert.match(await required.innerText(), /drain<10s has no value yet/);
+  await required.getByText(/tps>1 is met now: \d/).waitFor(); // it is read again
+  assert.match(await required.innerText(), /warning\s+tps>1000000 is not met now: \d/);
+  const [status] = await once(run, 'exit');
+  assert.equal(status, 3);
+  await page.locator('.id', { hasText: '1 of 3 requirements not met' }).waitFor();
+  assert.equal(await required.isVisible(), false);
+  await page.close();
+});
+
 test('what was observed and how far to trust it is shown; report and export open', async () => {
   const page = await open('#/runs/20261120T020000Z-tiles');
   await section(page, 'trust').getByText('the run is short').waitFor();

@@ -43,6 +43,17 @@ func (r *Requirement) String() string {
 	return r.Condition + " is not met: " + r.Value
 }
 
+// Now returns a sentence without a period about a run that has not ended.
+func (r *Requirement) Now() string {
+	switch {
+	case !r.IsMet.Known:
+		return r.Condition + " has no value yet"
+	case r.IsMet.Value:
+		return r.Condition + " is met now: " + r.Value
+	}
+	return r.Condition + " is not met now: " + r.Value
+}
+
 // RequirementsText sums up requirements as a clause; empty if there are none.
 func RequirementsText(all []Requirement) string {
 	unmet, unknown := CountUnmet(all)

@@ -133,7 +133,7 @@ func (r *Report) Document() document.Document {
 // sections returns the sections of a run. Empty sections are left out.
 func (r *Report) sections() []document.Section {
 	var d document.Document
-	d.Add("result", "Result", failureBlock(r.Failure), figuresBlock(&r.Run), document.Lines(requirementLines(r.Requirements)...))
+	d.Add("result", "Result", failureBlock(r.Failure), figuresBlock(&r.Run), document.Lines(requirementLines(r.Requirements, (*review.Requirement).String)...))
 	d.Add("limits", "What limited this run", document.Lines(limitLines(r.Limits)...))
 	blocks := chartBlocks(r.Charts, r.Limits)
 	d.Add(document.Time, "Over time", axisNotes(r.Charts), markerBlock(r.Markers), blocks[0])
@@ -189,7 +189,7 @@ func failureBlock(facts []rundir.Fact) document.Block {
 }
 
 // requirementLines are what the user required, and whether it is met.
-func requirementLines(all []review.Requirement) []document.Sentence {
+func requirementLines(all []review.Requirement, text func(*review.Requirement) string) []document.Sentence {
 	var lines []document.Sentence
 	for i := range all {
 		level := document.Warning
@@ -199,9 +199,20 @@ func requirementLines(all []review.Requirement) []document.Sentence {
 		case all[i].IsMet.Value:
 			level = document.Good
 		}
-		lines = append(lines, document.Sentence{Level: level, Text: all[i].String()})
+		lines = append(lines, document.Sentence{Level: level, Text: text(&all[i])})
 	}
 	return lines
+}
+
+// RequirementsNow is what the user requires of a run that has not ended, with the values that it has now.
+func RequirementsNow(h *record.History) document.Section {
+	row := review.NewObservedRow(h)
+	all := review.Requirements(h.Snapshot.Meta.Required, &row)
+	values := document.Sentence{Text: "Rates and latencies are those of the last interval. At the end, those of the whole run count."}
+	return document.Section{ID: "required", Title: "Required", Blocks: []document.Block{
+		document.Lines(requirementLines(all, (*review.Requirement).Now)...),
+		{Prose: true, Lines: []document.Sentence{values}},
+	}}
 }
 
 // leastLag is the lag or drain in seconds above which it is among the numbers that readers look for first.

@@ -147,7 +147,7 @@ func WriteOutcome(w io.Writer, h *record.History, unsampled string, t terminal.T
 		block.Text(&b, t, 4)
 	}
 	if all := review.Requirements(s.Meta.Required, &r); len(all) > 0 {
-		part("required", requirementLines(all)...)
+		part("required", requirementLines(all, (*review.Requirement).String)...)
 	}
 	// The report has the configuration that would provide missing evidence.
 	if v := r.Limits; v != nil && (len(v.Findings) > 0 || v.Unlimited != "" || v.Unexplained != nil) {

@@ -62,6 +62,32 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
+// TestRequirements guards that a live run's files are read once for all pages that show what is required of it, and
+// that a run of hours is not read all the time.
+func TestRequirements(t *testing.T) {
+	s := newSite(t)
+	dir := s.ended(rundir.Meta{ID: "one", Required: []string{"tps>1", "tps>1000", "drain<10s"}}, someOutput)
+	ask := func() string {
+		code, body := s.get("/api/runs/one/requirements")
+		if code != http.StatusOK {
+			t.Fatalf("%d %s", code, body)
+		}
+		return string(body)
+	}
+	first := ask()
+	for _, want := range []string{"tps\\u003e1 is met now: ", "tps\\u003e1000 is not met now: ", "drain\\u003c10s has no value yet"} {
+		if !strings.Contains(first, want) {
+			t.Errorf("%s is missing in %s", want, first)
+		}
+	}
+	if err := os.Remove(dir.Path(rundir.StdoutFile)); err != nil {
+		t.Fatal(err)
+	}
+	if ask() != first {
+		t.Error("the run was read again at once")
+	}
+}
+
 // TestCompare guards that the page gets the comparison that the command prints.
 func TestCompare(t *testing.T) {
 	s := newSite(t)

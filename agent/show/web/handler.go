@@ -44,6 +44,7 @@ func (p *Page) Register(mux *http.ServeMux) {
 	mux.HandleFunc("GET /api/runs/{id}/history", p.serveHistory)
 	mux.HandleFunc("GET /api/runs/{id}/findings", p.serveFindings)
 	mux.HandleFunc("GET /api/runs/{id}/comparison", p.serveComparison)
+	mux.HandleFunc("GET /api/runs/{id}/requirements", p.serveRequirements)
 	mux.HandleFunc("POST /api/runs/{id}/markers", p.serveMark)
 	mux.HandleFunc("GET /api/compare", p.serveCompare)
 	mux.HandleFunc("GET /api/trend", p.serveTrend)

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -130,6 +131,7 @@ func (p *Page) dropUnused(now time.Time) {
 			delete(p.histories, id)
 		}
 	}
+	maps.DeleteFunc(p.required, func(_ string, r requirements) bool { return now.Sub(r.due) > keptTime })
 	if p.output != nil && now.Sub(p.output.at) > keptTime {
 		p.output = nil
 	}

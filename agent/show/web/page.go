@@ -65,6 +65,7 @@ type Page struct {
 
 	mu        sync.Mutex
 	histories map[string]*runHistory
+	required  map[string]requirements
 	output    *output      // of the run that was read last without its servers
 	frame     engine.Frame // the last one, of all servers
 	hostFrame engine.Frame // the last one, of all machines
@@ -81,7 +82,7 @@ func New(o Options) *Page {
 	p := &Page{
 		opts: o, log: o.Logger, started: time.Now(), hub: newHub(),
 		changed: make(chan struct{}, 1), reading: make(chan struct{}, 1),
-		histories: map[string]*runHistory{},
+		histories: map[string]*runHistory{}, required: map[string]requirements{},
 	}
 	return p
 }

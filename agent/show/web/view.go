@@ -90,6 +90,8 @@ type latencyView struct {
 // runDetail is everything that the page shows of a run besides its charts.
 type runDetail struct {
 	runView
+	// Requires: the user has requirements of the run.
+	Requires     bool     `json:"requires,omitempty"`
 	Reconnects   float64  `json:"reconnects"`
 	Messages     []string `json:"messages,omitempty"`
 	MessageCount uint64   `json:"message_count"`
@@ -191,7 +193,7 @@ func newRunView(s *ingest.Snapshot) runView {
 
 func newRunDetail(s *ingest.Snapshot) runDetail {
 	d := runDetail{
-		runView: newRunView(s), Reconnects: s.Reconnects, Messages: s.Messages,
+		runView: newRunView(s), Requires: len(s.Meta.Required) > 0, Reconnects: s.Reconnects, Messages: s.Messages,
 		MessageCount: s.MessageCount, LastMessage: s.LastMessage, Malformed: s.Lines.Malformed, Faults: s.Faults,
 	}
 	return d

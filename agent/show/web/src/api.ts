@@ -54,6 +54,9 @@ export const comparisonOf = (r: Run): string | undefined => r.labels?.ab ?? r.la
 /** The progress of a run's A/B comparison. */
 export const getProgress = (id: string, width: number): Promise<Section> => get(`api/runs/${encodeURIComponent(id)}/comparison?width=${width}`);
 
+/** What is required of a run that has not ended, and whether it is met now. */
+export const getRequirements = (id: string): Promise<Section> => get(`api/runs/${encodeURIComponent(id)}/requirements`);
+
 /** A group of runs to compare. */
 export interface Chosen {
   name: string;

@@ -8,6 +8,7 @@ import {
   getDocument,
   getHistory,
   getProgress,
+  getRequirements,
   type History,
   type Marker,
   type Row,
@@ -33,6 +34,8 @@ import { Tiles } from './tiles';
 /** Rows that are requested; a live run may grow to three times that in the page. */
 const points = 1200;
 const keptRows = 64;
+/** Milliseconds between two looks at what is required of an active run. */
+const judged = 5000;
 /** The section of a document that the page replaces by its own charts. */
 const chartSection = 'time';
 const moreCharts = 'more';
@@ -61,6 +64,8 @@ export class RunView {
   private readonly head = el('div', { class: 'head' });
   private readonly firing = el('div');
   private readonly comparison = el('div', { class: 'document' }); // the A/B comparison of the run
+  private readonly required = el('div', { class: 'document' }); // of an active run; later it is in the document
+  private judging = 0;
   private readonly tiles = new Tiles();
   private readonly team = el('div'); // the generators of a group
   private readonly asked = el('p', { class: 'hint' });
@@ -72,7 +77,7 @@ export class RunView {
   private readonly configuration = el('div', { class: 'document' });
   private readonly note = el('p', { class: 'id' });
   /** What an active run shows besides its charts. */
-  private readonly before = el('div', {}, this.tiles.root, this.team, this.asked);
+  private readonly before = el('div', {}, this.tiles.root, this.required, this.team, this.asked);
   private readonly after = el('div', {}, this.marks, this.about, this.configuration);
   /** The sections of the document before and after the charts. */
   private readonly upper = el('div', { class: 'document' });
@@ -129,6 +134,7 @@ export class RunView {
 
   destroy(): void {
     clearTimeout(this.reload);
+    clearTimeout(this.judging);
     this.loading?.abort();
     this.zooming?.abort();
     this.charts.destroy();
@@ -222,6 +228,7 @@ export class RunView {
     this.recent = [];
     this.run = h.run;
     this.compared();
+    this.judge();
     this.configured(h.run.phase === 'over' ? [] : h.settings); // the document of an ended run has them
     for (const row of seen) this.row(row);
     this.detail = null;
@@ -283,6 +290,19 @@ export class RunView {
       .then((s) => this.comparison.replaceChildren(...panels([s])))
       .catch(() => undefined); // it is not on this machine
     void this.busy(shown);
+  }
+
+  /** Shows what is required of the run, again every few seconds until it is over. */
+  private judge(): void {
+    clearTimeout(this.judging);
+    if (!this.root.isConnected || !this.run?.requires || this.run.phase === 'over') return;
+    const shown = getRequirements(this.id)
+      .then((s) => this.required.replaceChildren(...panels([s])))
+      .catch(() => undefined) // it is asked again
+      .finally(() => {
+        this.judging = window.setTimeout(() => this.judge(), judged);
+      });
+    if (!this.required.firstChild) void this.busy(shown);
   }
 
   /** Shows how the servers are configured, if that has changed. */

@@ -186,6 +186,7 @@ export interface Agent {
 }
 
 export interface RunDetail extends Run {
+  requires?: boolean;
   reconnects: number;
   messages?: string[];
   message_count: number;
