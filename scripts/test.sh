@@ -62,29 +62,37 @@ for folder in "${all[@]}"; do
 	fi
 done
 
+# They repeat what other tests do under the race detector, a hundred or a million times.
+repeating='^(TestFollowingModel|TestWeek|TestFalseVerdicts|TestTimeToFind)$'
+
 computing() {
 	suite lint "$here/lint.sh"
 	suite unit go_suite -timeout 20m "${sequential[@]}"
-	suite race go_suite -race -timeout 20m "${concurrent[@]}"
+	suite race go_suite -race -timeout 20m -skip "$repeating" "${concurrent[@]}"
+	suite repeating go_suite -timeout 20m -run "$repeating" ./agent/run/live ./agent/many/ab
 	suite shipped go_suite ./tests/... # rules, dashboards, containers
 }
 
-# Several packages at once: most of the time they wait for what servers report.
 waiting() {
-	suite e2e go_suite -tags e2e -count 1 -p 3 -timeout 20m ./tests/e2e/... ./tests/tutorials
 	suite cli go_suite -timeout 20m -parallel 8 ./agent/app/cli
 	suite page tests/web/run.sh
 }
 
-# What computes runs beside what waits, at a priority that leaves the servers and the agents
-# of the tests the processor when they need it.
-(
-	renice -n 15 -p "$BASHPID" >/dev/null
-	computing
-) &
-computing=$!
-waiting
-wait "$computing"
+# Several packages at once: most of the time they wait for what servers report.
+serving() {
+	suite e2e go_suite -tags e2e -count 1 -p 3 -timeout 20m ./tests/e2e/... ./tests/tutorials
+}
+
+# All at once, by priority: the servers and the agents of the tests get the processor when they need it.
+lanes=()
+for lane in '15 computing' '5 waiting' '0 serving'; do
+	(
+		renice -n "${lane% *}" -p "$BASHPID" &>/dev/null || true # lower already
+		"${lane#* }"
+	) &
+	lanes+=($!)
+done
+for lane in "${lanes[@]}"; do wait "$lane"; done
 
 printf 'slowest tests:\n'
 # Read to its end: a reader that stops early ends sort by SIGPIPE, and with it this script.

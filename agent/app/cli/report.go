@@ -70,7 +70,7 @@ func (r *reportCommand) run(s Streams) error {
 			s.notice("run %s: %s", dir.ID(), problem)
 		}
 		one := report.New(h, others...)
-		if r.prometheus != "" && r.format == "html" {
+		if r.prometheus != "" {
 			if err := one.AddHosts(context.Background(), h, r.prometheus); err != nil {
 				s.notice("run %s: %v", dir.ID(), err)
 			}
