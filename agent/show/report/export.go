@@ -11,7 +11,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
@@ -254,19 +253,23 @@ func jsonIntervals(buf *bufio.Writer, v *ingest.Intervals, h *record.History) er
 	length, threads := field{"interval_seconds", v.Values(ingest.Column{Kind: ingest.Length})}, field{"threads", v.Values(ingest.Column{Measure: tool.Threads})}
 	var numbers, rates []field
 	for _, n := range tool.Numbers() {
-		numbers = append(numbers, field{n.Measure.ID, v.Values(ingest.Column{Measure: n.Measure})})
+		if values := v.Values(ingest.Column{Measure: n.Measure}); values != nil {
+			numbers = append(numbers, field{n.Measure.ID, values})
+		}
 	}
 	for _, c := range v.Of(tool.Throughput) {
 		rates = append(rates, field{c.Operation, v.Values(c)})
 	}
-	latencies := map[string][]field{}
+	stats := map[string][]field{}
 	for _, c := range v.Of(tool.HeadlineLatency) {
-		latencies[c.Operation] = append(latencies[c.Operation], field{c.Stat, v.Values(c)})
+		stats[c.Operation] = append(stats[c.Operation], field{c.Stat, v.Values(c)})
 	}
 	sortFields(rates)
-	operations := slices.Sorted(maps.Keys(latencies))
-	for _, stats := range latencies {
-		sortFields(stats)
+	operations := slices.Sorted(maps.Keys(stats))
+	var latencies [][]field // of the operations
+	for _, operation := range operations {
+		sortFields(stats[operation])
+		latencies = append(latencies, stats[operation])
 	}
 	o := object{}
 	for i, elapsed := range v.Elapsed {
@@ -274,16 +277,17 @@ func jsonIntervals(buf *bufio.Writer, v *ingest.Intervals, h *record.History) er
 		o.begin("")
 		o.string("kind", "interval")
 		o.string("run", h.Snapshot.Meta.ID)
-		o.string("time", timeOf(h, elapsed))
+		o.name("time")
+		o.text = append(h.At(elapsed).UTC().AppendFormat(append(o.text, '"'), timeFormat), '"')
 		o.number("elapsed_seconds", elapsed)
 		o.fields(length)
 		o.string("phase", phaseOf(v.Warmup[i]))
 		o.fields(threads)
 		o.object("rates", rates)
-		if slices.ContainsFunc(operations, func(operation string) bool { return slices.ContainsFunc(latencies[operation], o.has) }) {
+		if slices.ContainsFunc(latencies, o.hasAny) {
 			o.begin("latency_seconds")
-			for _, operation := range operations {
-				o.object(operation, latencies[operation])
+			for k, operation := range operations {
+				o.object(operation, latencies[k])
 			}
 			o.end()
 		}
@@ -343,8 +347,10 @@ func (o *object) string(name, value string) {
 }
 
 func (o *object) quote(s string) []byte {
-	if strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }) {
-		return o.encode(s)
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return o.encode(s)
+		}
 	}
 	return append(append(append(o.text, '"'), s...), '"')
 }
@@ -368,6 +374,8 @@ func (o *object) encode(v any) []byte {
 
 func (o *object) has(f field) bool { return f.values != nil && series.IsKnown(f.values[o.row]) }
 
+func (o *object) hasAny(fields []field) bool { return slices.ContainsFunc(fields, o.has) }
+
 // fields writes those with a value.
 func (o *object) fields(fields ...field) {
 	for _, f := range fields {
@@ -379,7 +387,7 @@ func (o *object) fields(fields ...field) {
 
 // object writes the fields with a value as an object, unless there are none.
 func (o *object) object(name string, fields []field) {
-	if slices.ContainsFunc(fields, o.has) {
+	if o.hasAny(fields) {
 		o.begin(name)
 		o.fields(fields...)
 		o.end()
