@@ -2,7 +2,7 @@
 
 import { BigValueTextMode } from '@grafana/grafana-foundation-sdk/common';
 import type { Page } from './frame';
-import { live, over, perServer, server, serverGauge, serverRate, serverRateOver, servers, worst } from './metrics';
+import { lately, live, over, perServer, server, serverGauge, serverRate, serverRateOver, servers, worst } from './metrics';
 import { closedRow, graph, row, set, stat, states, timeline, unit } from './panel';
 import * as host from './panels/host';
 import * as replication from './panels/replication';
@@ -20,8 +20,6 @@ const increase = (counter: string): string => `increase((${serverGauge(counter)}
 /** Conflicts relative to commits. */
 const conflicts = (grown: (counter: string) => string): string =>
   `(sum(${grown('benchwatch_galera_certification_failures_total')}) + sum(${grown('benchwatch_galera_brute_force_aborts_total')})) / (sum(${grown('benchwatch_galera_local_commits_total')}) > 0)`;
-/** A gauge by server now or, of a run that is over, at its end. */
-const lately = (gauge: string): string => `(${live(serverGauge(gauge))} or ${over(`last_over_time((${serverGauge(gauge)})[$__range:$__interval])`)})`;
 /** Mean size of write sets. */
 const size = (bytes: string, writeSets: string): string => `${serverRate(bytes)} / on (cluster, target) (${serverRate(writeSets)} > 0)`;
 

@@ -127,6 +127,12 @@ export const meanInRange = (expr: string): string => `avg_over_time((${expr})[$_
  */
 export const isOverRange = (expr: string): boolean => expr.includes(')[$__range:$__interval])');
 
+/** A gauge by server and `labels` now or, of a run that is over, at its end. */
+export const lately = (gauge: string, ...labels: string[]): string => {
+  const byServer = serverGauge(gauge, '', ...labels);
+  return `(${live(byServer)} or ${over(`last_over_time((${byServer})[$__range:$__interval])`)})`;
+};
+
 // Hosts
 
 const hosts = `group by (nodename) ({__name__=~"run_nodename_role:benchwatch_run_active|node_uname_info", ${runs}})`;

@@ -49,11 +49,11 @@ const exporterRate = (name: string): string => exporterGauge(`rate(${name}[$__ra
 const exporterGauge = (expr: string): string => `max by (instance) (${ofRunClusters(expr)})`;
 
 const counters = (
-  o: Omit<Graph, 'unit' | 'noData' | 'queries'>,
+  o: Omit<Graph, 'unit' | 'noData' | 'queries'> & { noData?: string },
   ofAgent: string,
   ofExporter: string,
   of: string = unit.perSecond,
-): ReturnType<typeof graph> => graph({ ...o, unit: of, noData, queries: either(rate(ofAgent), exporterRate(ofExporter)) });
+): ReturnType<typeof graph> => graph({ noData, ...o, unit: of, queries: either(rate(ofAgent), exporterRate(ofExporter)) });
 
 export const mysql: Page = {
   name: 'mysql',
@@ -180,6 +180,7 @@ export const mysql: Page = {
     counters(
       {
         title: 'Deadlocks',
+        noData: 'These servers do not count deadlocks',
         span: 8,
         description:
           'Deadlocks per second. Zero is good. Only MariaDB and Percona Server count them. From benchwatch_mysql_innodb_deadlocks_total or mysql_global_status_innodb_deadlocks.',

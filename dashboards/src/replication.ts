@@ -2,7 +2,7 @@
 
 import { BigValueTextMode } from '@grafana/grafana-foundation-sdk/common';
 import type { Page } from './frame';
-import { live, meanInRange, ofRunClusters, over, perServer, server, serverGauge, serverRate, servers, withoutAgent, worst } from './metrics';
+import { lately, live, meanInRange, ofRunClusters, over, perServer, server, serverGauge, serverRate, servers, withoutAgent, worst } from './metrics';
 import { closedRow, graph, row, set, stat, states, timeline, unit } from './panel';
 import * as host from './panels/host';
 import * as replication from './panels/replication';
@@ -37,19 +37,19 @@ export const replicationPage: Page = {
     stat({
       title: 'Stopped',
       description:
-        'Receivers and appliers of asynchronous replicas that are not running. Zero is good. ReplicationStopped fires after 5 s. From benchwatch_replication_running.',
+        'Receivers and appliers of asynchronous replicas that are not running, now or at the end of a finished run. Zero is good. ReplicationStopped fires after 5 s. From benchwatch_replication_running.',
       unit: unit.none,
       decimals: 0,
       noData: 'No replicas',
       span: 4,
       limits: { warning: 1 },
       filled: true,
-      queries: [now(`sum(${serverGauge('benchwatch_replication_running', '', 'channel', 'thread')} == bool 0)`, 'stopped')],
+      queries: [now(`sum(${lately('benchwatch_replication_running', 'channel', 'thread')} == bool 0)`, 'stopped')],
     }),
     stat({
       title: 'Members',
       description:
-        'Online members and members in any state. Online is the lowest number that any member reports, and the group size the highest. Equal values are good. From benchwatch_group_replication_members_online and benchwatch_group_replication_group_size.',
+        'Online members and members in any state, now or at the end of a finished run. Online is the lowest number that any member reports, and the group size the highest. Equal values are good. From benchwatch_group_replication_members_online and benchwatch_group_replication_group_size.',
       unit: unit.none,
       decimals: 0,
       noData: 'No group',
@@ -57,8 +57,8 @@ export const replicationPage: Page = {
       stacked: true,
       text: BigValueTextMode.ValueAndName,
       queries: [
-        now(`min(${serverGauge('benchwatch_group_replication_members_online')})`, 'online'),
-        now(`max(${serverGauge('benchwatch_group_replication_group_size')})`, 'in the group'),
+        now(`min(${lately('benchwatch_group_replication_members_online')})`, 'online'),
+        now(`max(${lately('benchwatch_group_replication_group_size')})`, 'in the group'),
       ],
     }),
     stat({

@@ -128,6 +128,9 @@ export const planned: Column = {
 
 /** Flavour and number of the version of the run's servers; one of them if they differ. */
 const versions = `group by (cluster, target, flavour, version) (label_replace(${inRange('benchwatch_db_info')}, "version", "$1", "version", "([0-9.]+).*"))`;
+/** As wide as there is room for: the members of a replica set are long. */
+export const target: Column = { ...fact('Target', 'target', 0), show: [{ id: 'custom.minWidth', value: 122 }] };
+
 export const serverVersion: Column = {
   name: 'Servers',
   label: 'servers',
@@ -203,7 +206,7 @@ export const facts = (span: number): AnyPanel =>
       { ...fact('Version', 'tool_version', 70) },
       fact('Workload', 'workload', 130),
       fact('Threads', 'threads', 76),
-      fact('Target', 'target', 130),
+      target,
       serverVersion,
       duration,
       planned,
