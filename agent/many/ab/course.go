@@ -194,24 +194,22 @@ func (p *Plan) failing(blocks []Block) string {
 	return ""
 }
 
-// Extend implements [sweep.Course]: it adds a round, with a block that leads in if that is needed.
+// Extend implements [sweep.Course]: it adds a round, with a block that leads in.
 func (p *Plan) Extend(s *sweep.Sweep) bool {
 	if p.Over(Blocks(s)) != "" {
 		return false
 	}
-	round, previous := 0, ""
+	round := 0
 	for i := range s.Steps {
 		if step := &s.Steps[i]; step.State != sweep.Skipped {
-			round, previous = max(round, step.Repeat), step.Values[sweep.ArmSet]
+			round = max(round, step.Repeat)
 		}
 	}
 	add := func(arm string, repeat int) {
 		s.Steps = append(s.Steps, sweep.Step{Number: len(s.Steps) + 1, Values: p.values(arm), Repeat: repeat, Warmup: repeat == 0, State: sweep.Pending})
 	}
 	order := p.Round(round)
-	if p.Leads(previous, order[0]) {
-		add(p.alias(order[0]), 0)
-	}
+	add(p.alias(order[0]), 0)
 	for _, arm := range order {
 		add(arm, round+1)
 	}

@@ -3,6 +3,7 @@ package ab
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/base/analysis"
@@ -36,8 +37,8 @@ type Estimate struct {
 	// Lost is the number of pairs that have no ratio, since a block failed or has no value.
 	Lost int `json:"lost,omitempty"`
 
-	pairs []Pair
-	alpha float64
+	pairs, control []Pair
+	alpha          float64
 }
 
 // Pair is one pair of consecutive blocks.
@@ -59,8 +60,8 @@ type Estimates struct {
 	Arms []Comparison
 	// Control is the first arm against itself; nil without control.
 	Control *Estimate
-	// Floor is the noise floor as a share: the difference that the first arm shows against itself and
-	// twice its standard error. It is unknown without control, and with fewer than two of its pairs.
+	// Floor is the noise floor as a share: the difference that the first arm shows against itself and twice its
+	// standard error by the noise of all pairs. It is unknown without control, and with fewer than two of its pairs.
 	Floor series.Optional[float64]
 }
 
@@ -69,20 +70,29 @@ func (p *Plan) Compare(blocks []Block, measure string) Estimates {
 	var e Estimates
 	if !p.NoControl {
 		control := p.estimate(blocks, measure, Control, alpha)
-		if b := control.bounds(); b.N >= 2 {
-			e.Floor = series.Some(math.Expm1(math.Abs(b.Mean) + 2*b.Noise/math.Sqrt(float64(b.N))))
-		}
 		control.Verdict = p.conclude(&control, series.Some(0.0))
 		e.Control = &control
 	}
+	noise := 0.0
 	for _, a := range p.Arms[1:] {
 		one := p.estimate(blocks, measure, a.Name, alpha/float64(len(p.Arms)-1))
-		floor := e.Floor
-		if p.NoControl {
-			floor = series.Some(0.0)
+		if e.Control != nil {
+			one.control = e.Control.pairs
 		}
-		one.Verdict = p.conclude(&one, floor)
+		b := one.bounds()
+		noise = max(noise, b.Noise)
+		one.set(b)
 		e.Arms = append(e.Arms, Comparison{a.Name, one})
+	}
+	floor := series.Some(0.0)
+	if e.Control != nil {
+		if n := len(e.Control.pairs); n >= 2 && series.IsKnown(noise) {
+			e.Floor = series.Some(math.Expm1(math.Abs(e.Control.bounds().Mean) + 2*noise/math.Sqrt(float64(n))))
+		}
+		floor = e.Floor
+	}
+	for i := range e.Arms {
+		e.Arms[i].Verdict = p.conclude(&e.Arms[i].Estimate, floor)
 	}
 	return e
 }
@@ -114,33 +124,37 @@ func (p *Plan) estimate(blocks []Block, measure, arm string, level float64) Esti
 			e.Blocks += len(pair)
 		}
 	}
-	if b := e.bounds(); b.N > 0 {
-		e.Ratio = series.Some(math.Exp(b.Mean))
-		if !math.IsInf(b.High, 1) {
-			e.Low, e.High = series.Some(math.Exp(b.Low)), series.Some(math.Exp(b.High))
-		}
-	}
+	e.set(e.bounds())
 	return e
+}
+
+// set sets the ratio and its interval.
+func (e *Estimate) set(b analysis.Bounds) {
+	if b.N > 0 {
+		e.Ratio = series.Some(math.Exp(b.Mean))
+	}
+	e.Low, e.High = series.Optional[float64]{}, series.Optional[float64]{}
+	if b.N > 0 && !math.IsInf(b.High, 1) {
+		e.Low, e.High = series.Some(math.Exp(b.Low)), series.Some(math.Exp(b.High))
+	}
 }
 
 // pairs returns the pairs of an arm: the first two blocks of a round, and the last two.
 func (p *Plan) pairs(blocks []Block, arm string) [][2]*Block {
 	var all [][2]*Block
 	var open *Block // the first block of a pair
-	round, isCompared := -1, false
 	for i := range blocks {
 		b := &blocks[i]
-		if b.Round != round {
-			round, isCompared = b.Round, b.Round >= 0 && p.compares(b.Round, arm)
-		}
 		switch {
-		case !isCompared:
+		case b.Round < 0:
 		case open == nil || open.Round != b.Round:
 			open = b
 		case open.Arm == arm:
 			all, open = append(all, [2]*Block{b, open}), nil
-		default:
+		case b.Arm == arm:
 			all, open = append(all, [2]*Block{open, b}), nil
+		default: // a pair of another arm
+			open = nil
 		}
 	}
 	return all
@@ -153,14 +167,24 @@ func (p *Plan) compares(round int, arm string) bool {
 }
 
 func (e *Estimate) bounds() analysis.Bounds {
-	return analysis.PairBounds(e.logs(len(e.pairs)), e.alpha)
+	return analysis.PairBounds(logs(e.pairs), logs(e.control), e.alpha)
 }
 
-// logs returns the logarithms of the ratios of the first n pairs.
-func (e *Estimate) logs(n int) []float64 {
-	all := make([]float64, n)
+// boundsAfter returns the bounds as they were after the first n pairs.
+func (e *Estimate) boundsAfter(n int) analysis.Bounds {
+	last := e.pairs[n-1].Blocks[0].Round
+	i := slices.IndexFunc(e.control, func(c Pair) bool { return c.Blocks[0].Round > last })
+	if i < 0 {
+		i = len(e.control)
+	}
+	return analysis.PairBounds(logs(e.pairs[:n]), logs(e.control[:i]), e.alpha)
+}
+
+// logs returns the logarithms of the ratios of pairs.
+func logs(pairs []Pair) []float64 {
+	all := make([]float64, len(pairs))
 	for i := range all {
-		all[i] = e.pairs[i].Log
+		all[i] = pairs[i].Log
 	}
 	return all
 }
@@ -175,7 +199,7 @@ func (e *Estimate) wanted(limit float64) (int, bool) {
 	difference := math.Abs(b.Mean)
 	least := max(difference, math.Log1p(limit)-difference)
 	for n := b.N + 1; n < 1_000_000; n += max(1, n/50) {
-		if analysis.PairWidth(n, b.Noise, e.alpha) < least {
+		if analysis.PairWidth(n, b.Independent*float64(n)/float64(b.N), b.Noise, e.alpha) < least {
 			return n - b.N, true
 		}
 	}

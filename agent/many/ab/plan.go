@@ -114,18 +114,16 @@ func (p *Plan) measures() []string {
 	return names
 }
 
-// cycle returns the rounds of a cycle: ABBA and BAAB for each arm, and one control round. A wave with the period of the
-// rounds then affects both arms alike.
-func (p *Plan) cycle() [][BlocksOfRound]string {
-	var rounds [][BlocksOfRound]string
-	a := p.Arms[0].Name
+// cycle returns the arms that are compared in the rounds of a cycle: each arm twice, and the control once.
+func (p *Plan) cycle() []string {
+	var arms []string
 	for _, b := range p.Arms[1:] {
-		rounds = append(rounds, [BlocksOfRound]string{a, b.Name, b.Name, a}, [BlocksOfRound]string{b.Name, a, a, b.Name})
+		arms = append(arms, b.Name, b.Name)
 	}
 	if !p.NoControl {
-		rounds = append(rounds, [BlocksOfRound]string{a, Control, Control, a})
+		arms = append(arms, Control)
 	}
-	return rounds
+	return arms
 }
 
 // ControlShare returns the share of the rounds that compare the first arm with itself.
@@ -136,22 +134,25 @@ func (p *Plan) ControlShare() float64 {
 	return 1 / float64(len(p.cycle()))
 }
 
-// Round returns the arms of the blocks of a round, counted from 0. Each cycle is shuffled by the seed.
+// Round returns the arms of the blocks of a round, counted from 0. The seed shuffles each cycle, and decides for each
+// round alone which of the two arms begins. Before each round, its first arm has a block that does not count: both
+// blocks of each pair then follow a block of the same arm, so what an arm leaves behind affects both alike. The block
+// also runs where the arm would continue, since the time of a round must not depend on the order: a neighbour with a
+// period would otherwise always meet the same arm.
 func (p *Plan) Round(n int) [BlocksOfRound]string {
 	cycle := p.cycle()
 	random := rand.New(rand.NewPCG(p.Seed, uint64(n/len(cycle))))
 	random.Shuffle(len(cycle), func(i, j int) { cycle[i], cycle[j] = cycle[j], cycle[i] })
-	round := cycle[n%len(cycle)]
-	if round[1] == Control && random.IntN(2) == 1 {
-		round[0], round[1], round[2], round[3] = round[1], round[0], round[3], round[2]
+	x, y := p.Arms[0].Name, cycle[n%len(cycle)]
+	isReversed := false
+	for range n%len(cycle) + 1 {
+		isReversed = random.IntN(2) == 1
 	}
-	return round
+	if isReversed {
+		x, y = y, x
+	}
+	return [BlocksOfRound]string{x, y, y, x}
 }
-
-// Leads reports whether a block that does not count has to run before a block of arm first, so that
-// both blocks of each pair follow the same arm: what an arm leaves behind then affects both alike.
-// previous is the arm of the block before; empty if there is none.
-func (p *Plan) Leads(previous, first string) bool { return p.alias(previous) != p.alias(first) }
 
 // alias returns the first arm's name for the control.
 func (p *Plan) alias(arm string) string {

@@ -21,8 +21,8 @@ func twoArms(seed uint64) *Plan {
 	}
 }
 
-// Both blocks of each pair follow a block of the same arm, both orders are equally frequent, and the
-// order depends on the seed only.
+// Both blocks of each pair follow a block of the same arm, the time of a round does not depend on the order, both orders
+// are about equally frequent, and the order depends on the seed only.
 func TestOrder(t *testing.T) {
 	orders := map[string]int{}
 	for seed := range uint64(20) {
@@ -52,6 +52,11 @@ func TestOrder(t *testing.T) {
 			order += arm[:1]
 		}
 		blocks := Blocks(s)
+		for i := range blocks {
+			if isLead := i%(1+BlocksOfRound) == 0; isLead != (blocks[i].Round < 0) {
+				t.Errorf("seed %d: block %d is in round %d", seed, i, blocks[i].Round)
+			}
+		}
 		for _, arm := range []string{"b", Control} {
 			pairs := p.pairs(blocks, arm)
 			if want := map[string]int{"b": 16, Control: 8}[arm]; len(pairs) != want {
@@ -162,8 +167,11 @@ func TestCourse(t *testing.T) {
 		if over != c.over || r.Verdict != c.verdict {
 			t.Errorf("%s: %q, %s: %v", c.name, over, r.Verdict, r.Summary)
 		}
-		if c.name == "lost blocks" && (!strings.Contains(strings.Join(r.Trust, "\n"), "2 pairs lost") || len(r.Failures()) != 2) {
+		if c.name == "lost blocks" && (!strings.Contains(strings.Join(r.Trust, "\n"), "3 pairs lost") || len(r.Failures()) != 3) {
 			t.Errorf("lost blocks are not reported: %+v", r.Trust)
+		}
+		if c.name == "out of time" && !strings.Contains(r.Summary[0], " pairs of at least 6, make --max-time longer") {
+			t.Errorf("what is missing is not said: %s", r.Summary[0])
 		}
 		if len(p.FailIf) > 0 && r.Check(Blocks(s))[0].Result != "held" {
 			t.Errorf("%s: %+v", c.name, r.Comparison.Limits)

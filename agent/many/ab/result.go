@@ -108,7 +108,7 @@ func (p *Plan) Result(id string, blocks []Block, rows map[int]review.Row) *Resul
 		r.addIntervals(&e.Arms[i])
 	}
 	for i := range e.Arms {
-		r.Summary = append(r.Summary, r.sentence(&e.Arms[i], e.Floor, blocks))
+		r.Summary = append(r.Summary, r.sentence(&e.Arms[i], p.Arms[i+1].Title(), e.Floor, blocks))
 	}
 	r.Trust, r.Stopped = r.trust(blocks), p.failing(blocks)
 	return r
@@ -179,7 +179,7 @@ func (r *Result) addBlocks(blocks []Block) {
 
 func (r *Result) addIntervals(c *Comparison) {
 	for n := 1; n <= len(c.pairs); n++ {
-		b := analysis.PairBounds(c.logs(n), c.alpha)
+		b := c.boundsAfter(n)
 		one := IntervalResult{Arm: c.Arm, Pairs: n, Ratio: math.Exp(b.Mean)}
 		if !math.IsInf(b.High, 1) {
 			one.Low, one.High = series.Some(math.Exp(b.Low)), series.Some(math.Exp(b.High))
@@ -189,9 +189,9 @@ func (r *Result) addIntervals(c *Comparison) {
 }
 
 // sentence is the verdict on an arm in words.
-func (r *Result) sentence(c *Comparison, floor series.Optional[float64], blocks []Block) string {
+func (r *Result) sentence(c *Comparison, arm string, floor series.Optional[float64], blocks []Block) string {
 	if !c.Ratio.Known {
-		return fmt.Sprintf("undecided: %s has no pair of blocks with a value of %s", c.Arm, r.Measure)
+		return fmt.Sprintf("undecided: %s has no pair of blocks with a value of %s", arm, r.Measure)
 	}
 	interval := ""
 	if c.Low.Known {
@@ -207,20 +207,22 @@ func (r *Result) sentence(c *Comparison, floor series.Optional[float64], blocks 
 		if c.Ratio.Value < 1 {
 			word = "lower"
 		}
-		name := r.Measure + " of " + c.Arm
+		name := r.Measure + " of " + arm
 		if r.Measure == "tps" {
-			name, word = c.Arm, map[string]string{"higher": "faster", "lower": "slower"}[word]
+			name, word = arm, map[string]string{"higher": "faster", "lower": "slower"}[word]
 		}
 		low, high := 100*(c.Low.Value-1), 100*(c.High.Value-1)
 		if word == "slower" || word == "lower" {
 			low, high = -high, -low
 		}
-		return strings.TrimSpace(fmt.Sprintf("%s is %s than %s by %.1f %% (%.1f to %.1f)%s", name, word, r.Arms[0].Name, 100*math.Abs(c.Ratio.Value-1), low, high, values))
+		return strings.TrimSpace(fmt.Sprintf("%s is %s than %s by %.1f %% (%.1f to %.1f)%s", name, word, r.Arms[0].Title(), 100*math.Abs(c.Ratio.Value-1), low, high, values))
 	case Equivalent:
-		return fmt.Sprintf("no difference larger than %s: %s is at %s %%%s", share(r.Limit), c.Arm, percent(c.Ratio.Value), interval)
+		return fmt.Sprintf("no difference larger than %s: %s is at %s %%%s", share(r.Limit), arm, percent(c.Ratio.Value), interval)
 	}
-	text := fmt.Sprintf("undecided after %s: %s is at %s %%%s", terminal.Short(spent(blocks)), c.Arm, percent(c.Ratio.Value), interval)
+	text := fmt.Sprintf("undecided after %s: %s is at %s %%%s", terminal.Short(spent(blocks)), arm, percent(c.Ratio.Value), interval)
 	switch {
+	case len(c.pairs) < analysis.FewestPairs:
+		return text + fmt.Sprintf("; %s of at least %d, make --max-time longer or the blocks shorter", table.Plural(len(c.pairs), "pair"), analysis.FewestPairs)
 	case r.plan.NoControl || !c.Low.Known || c.Low.Value <= 1 && c.High.Value >= 1:
 	case !floor.Known:
 		return text + ", but the noise floor is not known yet"

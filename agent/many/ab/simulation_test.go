@@ -23,6 +23,8 @@ type machine struct {
 	// every period seconds for half of them.
 	bursts int
 	period int
+	// restless is the standard deviation of what the blocks of the second arm differ by themselves.
+	restless float64
 	// tails: the noise of the seconds has Student's distribution with 3 degrees of freedom, and one second in 200 is a
 	// stall.
 	tails bool
@@ -35,8 +37,12 @@ var machines = []machine{
 	{name: "drift and daily wave", dependence: 0.6, wander: 0.01, drift: -0.2, wave: 0.15},
 	{name: "heavy tails and stalls", dependence: 0.6, wander: 0.02, tails: true},
 	{name: "a neighbour that comes and goes", dependence: 0.6, wander: 0.02, bursts: 40},
-	{name: "a periodic neighbour, as long as a round", dependence: 0.3, period: 48},
+	{name: "a periodic neighbour, 18 s", dependence: 0.3, period: 18},
 	{name: "a periodic neighbour, as long as a pair", dependence: 0.3, period: 24},
+	{name: "a periodic neighbour, 36 s", dependence: 0.3, period: 36},
+	{name: "a periodic neighbour, 44 s", dependence: 0.3, period: 44},
+	{name: "a periodic neighbour, as long as a round", dependence: 0.3, period: 60},
+	{name: "the second arm has three times the noise", dependence: 0.3, restless: 0.05},
 	{name: "all together", dependence: 0.8, wander: 0.03, drift: -0.1, wave: 0.1, tails: true, bursts: 20},
 }
 
@@ -76,9 +82,10 @@ const (
 
 // trial is one comparison on a machine: its estimates after each pair.
 type trial struct {
-	plan   Plan
-	values []float64
-	random *rand.Rand
+	plan     Plan
+	values   []float64
+	random   *rand.Rand
+	restless float64
 	// effect is the ratio of the second arm; carryOver is the share that a block loses after a block
 	// of the second arm.
 	effect, carryOver float64
@@ -99,7 +106,7 @@ func (s *trial) block(arm string, round int) bool {
 		sum += v / (simulatedBlock - simulatedCut)
 	}
 	if arm == "b" {
-		sum *= s.effect
+		sum *= s.effect * math.Exp(s.restless*s.random.NormFloat64())
 	}
 	if len(s.blocks) > 0 && s.blocks[len(s.blocks)-1].Arm == "b" {
 		sum *= 1 - s.carryOver
@@ -113,11 +120,7 @@ func (s *trial) block(arm string, round int) bool {
 func (s *trial) run(after func() bool) {
 	for ; ; s.round++ {
 		order := s.plan.Round(s.round)
-		previous := ""
-		if len(s.blocks) > 0 {
-			previous = s.blocks[len(s.blocks)-1].Arm
-		}
-		if s.plan.Leads(previous, order[0]) && !s.block(s.plan.alias(order[0]), -1) {
+		if !s.block(s.plan.alias(order[0]), -1) {
 			return
 		}
 		for i, arm := range order {
@@ -129,10 +132,10 @@ func (s *trial) run(after func() bool) {
 }
 
 func newTrial(m *machine, seed uint64, effect float64) *trial {
-	random := rand.New(rand.NewPCG(seed, 1))
+	random := rand.New(rand.NewPCG(seed, math.MaxUint64)) // the plan draws from the numbers of its rounds
 	return &trial{
 		plan:   Plan{Arms: []Arm{{Name: "a"}, {Name: "b"}}, Seed: seed, Measure: "tps", Limit: 0.05, MaxSeconds: 3600},
-		values: m.seconds(random, simulatedHours*3600), random: random, effect: effect,
+		values: m.seconds(random, simulatedHours*3600), random: random, restless: m.restless, effect: effect,
 	}
 }
 
@@ -189,11 +192,34 @@ func fourAndFour(m *machine, seed uint64, effect float64, seconds int) bool {
 			sum += v / float64(seconds-simulatedCut)
 		}
 		if i%2 == 1 {
-			sum *= effect
+			sum *= effect * math.Exp(m.restless*math.Sqrt(simulatedBlock/float64(seconds))*random.NormFloat64())
 		}
 		runs[i%2] = append(runs[i%2], sum)
 	}
 	return analysis.CompareRanks(runs[0], runs[1]).Both() <= 0.05
+}
+
+// fourAndFourNeed returns the minutes of the shortest 4 and 4 runs that find a difference in at least half of the
+// comparisons, and call equal arms different in at most 5 % (and what chance adds); infinite if none does.
+func fourAndFourNeed(m *machine, effect float64, repeat int) (minutes float64, lengths string) {
+	minutes = math.Inf(1)
+	for _, seconds := range []int{30, 60, 120, 300, 600, 1200} {
+		found, wrong := 0, 0
+		for seed := range uint64(repeat) {
+			if fourAndFour(m, seed, effect, seconds) {
+				found++
+			}
+			if fourAndFour(m, seed+1e6, 1, seconds) {
+				wrong++
+			}
+		}
+		lengths += fmt.Sprintf(", %d s %.0f %% (A/A %.0f %%)", seconds, simulation.Percent(found, repeat), simulation.Percent(wrong, repeat))
+		n := float64(repeat)
+		if math.IsInf(minutes, 1) && 2*found >= repeat && float64(wrong) <= alpha*n+2*math.Sqrt(alpha*(1-alpha)*n) {
+			minutes = float64(8*(seconds+simulatedGap)) / 60
+		}
+	}
+	return minutes, lengths
 }
 
 // A difference of 5 % is found, and in fewer minutes than 4 and 4 runs need.
@@ -222,21 +248,13 @@ func TestTimeToFind(t *testing.T) {
 				})
 				minutes = append(minutes, at)
 			}
-			line := ""
-			for _, seconds := range []int{60, 150, 300, 600} {
-				n := 0
-				for seed := range uint64(repeat) {
-					if fourAndFour(m, seed, effect, seconds) {
-						n++
-					}
-				}
-				line += " " + percentText(n, repeat) + " of 8 x " + secondsText(seconds)
+			median := series.Median(minutes)
+			t.Logf("%-42s %.0f %%: found %.0f %%, equivalent %.0f %%, median %.1f min", m.name, 100*(1-effect), simulation.Percent(found, repeat),
+				simulation.Percent(equivalent, repeat), median)
+			if effect == 0.95 {
+				need, lengths := fourAndFourNeed(m, effect, repeat)
+				t.Logf("%-42s 4 + 4 runs need %.0f min, ratio %.2f%s", "", need, median/need, lengths)
 			}
-			t.Logf("%-42s %.0f %%: found %s, equivalent %s, median %.1f min; compare finds%s", m.name, 100*(1-effect), percentText(found, repeat), percentText(equivalent, repeat), series.Median(minutes), line)
 		}
 	}
 }
-
-func percentText(n, all int) string { return fmt.Sprintf("%.0f %%", simulation.Percent(n, all)) }
-
-func secondsText(n int) string { return fmt.Sprintf("%d s", n) }
