@@ -255,7 +255,7 @@ export function timeline(o: Timeline): AnyPanel {
     .legend(new VizLegendOptionsBuilder().displayMode(LegendDisplayMode.List).placement(LegendPlacement.Bottom).showLegend(false).calcs([]))
     .tooltip(new VizTooltipOptionsBuilder().mode(TooltipDisplayMode.Single).sort(SortOrder.None))
     .span(o.span)
-    .height(o.height ?? 8);
+    .height(o.height ?? 9);
   overrides(panel, o);
   return panel;
 }

@@ -347,7 +347,7 @@ func (w world) of(name string, matched map[string]string, has []string) []labels
 			add("run", w.name+"-"+run, "nodename", hosts[0], "role", "generator")
 			add("run", w.name+"-"+run, "nodename", hosts[1], "role", "server")
 		}
-	case name == "run_cluster_target:benchwatch_run_active":
+	case level == "run_cluster_target":
 		for _, run := range w.runs {
 			for _, target := range targetsIf(true) {
 				add("run", w.name+"-"+run, "cluster", w.name, "target", target)
