@@ -260,7 +260,7 @@ func (r *Result) trust(blocks []Block) []string {
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	if c := r.Control; c != nil {
-		text := fmt.Sprintf("control: a against itself %s, %.0f %% of the blocks", c.text(), 100*r.ControlShare)
+		text := fmt.Sprintf("control: a against itself %s, %s, %.0f %% of the blocks", c.text(), table.Plural(len(c.pairs), "pair"), 100*r.ControlShare)
 		switch {
 		case !r.NoiseFloor.Known:
 			text += "; too few pairs for a noise floor"
