@@ -171,6 +171,11 @@ func TestMySQL9Group(t *testing.T) {
 		if queue, _ := value(&f.Samples[0], "group_replication_applier_queue"); queue > 10 {
 			t.Errorf("the primary shows a queue of %v that is another's", queue)
 		}
+		for _, v := range f.Samples[2].Status.Values { // appliers are no sessions of clients
+			if v.Metric == engine.ActiveSessions && v.V > 0 {
+				t.Errorf("n3, to which no client is connected, has %v active sessions: %v", v.V, v.Labels)
+			}
+		}
 		n3.do("UNLOCK TABLES")
 		w.until("level again", 30*time.Second, func(f engine.Frame) bool { return nearly(&f.Samples[2]) })
 	})

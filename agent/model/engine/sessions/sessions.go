@@ -24,6 +24,8 @@ import (
 const (
 	idle   = `('Sleep', 'Daemon', 'Binlog Dump', 'Binlog Dump GTID', 'Connect')`
 	system = `('system user', 'event_scheduler')`
+	// noReplica: Group Replication's appliers have the command Query and the user who started the group.
+	noReplica = `t.NAME NOT LIKE 'thread/sql/replica%' AND t.NAME NOT LIKE 'thread/sql/slave%' AND t.NAME NOT LIKE 'thread/group_rpl/%'`
 	// waits are waits in progress. If waits are nested, such as a metadata lock with its condition
 	// variable, the first by name counts.
 	waits   = `w.END_EVENT_ID IS NULL AND w.EVENT_NAME <> 'idle' AND w.EVENT_NAME NOT LIKE 'wait/io/table/%'`
@@ -33,7 +35,7 @@ const (
 	fromSchema = `SELECT state, event, COUNT(*) AS n FROM (
 SELECT t.THREAD_ID, MAX(IF(t.PROCESSLIST_STATE = 'starting' AND t.PROCESSLIST_INFO LIKE 'commit%', 'commit', t.PROCESSLIST_STATE)) AS state, MIN(w.EVENT_NAME) AS event
 FROM ` + schema + ` LEFT JOIN ` + current + ` ON w.THREAD_ID = t.THREAD_ID AND ` + waits + `
-WHERE t.TYPE = 'FOREGROUND' AND t.PROCESSLIST_ID <> CONNECTION_ID() AND t.PROCESSLIST_COMMAND NOT IN ` + idle + ` AND t.PROCESSLIST_USER NOT IN ` + system + `
+WHERE t.TYPE = 'FOREGROUND' AND t.PROCESSLIST_ID <> CONNECTION_ID() AND t.PROCESSLIST_COMMAND NOT IN ` + idle + ` AND t.PROCESSLIST_USER NOT IN ` + system + ` AND ` + noReplica + `
 GROUP BY t.THREAD_ID) s GROUP BY 1, 2` + bounded
 	// A COMMIT waits in the state "starting", as seen on MariaDB 10.5. The sum of seen is the
 	// number of sessions that the user can see.
