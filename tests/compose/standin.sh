@@ -22,9 +22,9 @@ files() {
 base() {
 	mkdir -p "$1"/{bin,usr/bin,usr/sbin,etc,tmp,root,run,var/lib}
 	chmod 1777 "$1/tmp"
-	install "$(command -v busybox)" "$1/bin/busybox"
+	program "$1" busybox # Debian has a static and a dynamic one
 	local name
-	for name in $("$1/bin/busybox" --list); do
+	for name in $(busybox --list); do
 		[[ $name == busybox ]] || ln -sf /bin/busybox "$1/bin/$name"
 	done
 	cat >"$1/etc/passwd" <<-END
