@@ -73,26 +73,24 @@ computing() {
 	suite shipped go_suite ./tests/... # rules, dashboards, containers
 }
 
-waiting() {
-	suite cli go_suite -timeout 20m -parallel 8 ./agent/app/cli
-	suite page tests/web/run.sh
-}
-
 # Several packages at once: most of the time they wait for what servers report.
-serving() {
+waiting() {
 	suite e2e go_suite -tags e2e -count 1 -p 3 -timeout 20m ./tests/e2e/... ./tests/tutorials
+	suite cli go_suite -timeout 20m -parallel 8 ./agent/app/cli
 }
 
-# All at once, by priority: the servers and the agents of the tests get the processor when they need it.
-lanes=()
-for lane in '15 computing' '5 waiting' '0 serving'; do
+# What computes runs beside what waits, at a priority that leaves the servers and the agents
+# of the tests the processor when they need it.
+(
 	(
-		renice -n "${lane% *}" -p "$BASHPID" &>/dev/null || true # lower already
-		"${lane#* }"
-	) &
-	lanes+=($!)
-done
-for lane in "${lanes[@]}"; do wait "$lane"; done
+		renice -n 15 -p "$BASHPID" >/dev/null
+		computing
+	)
+	suite page tests/web/run.sh
+) &
+beside=$!
+waiting
+wait "$beside"
 
 printf 'slowest tests:\n'
 # Read to its end: a reader that stops early ends sort by SIGPIPE, and with it this script.
