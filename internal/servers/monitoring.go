@@ -106,8 +106,8 @@ func (m *Monitoring) startExporters(ctx context.Context, g *Group) error {
 	if err := m.daemon(ctx, "node_exporter", m.port(2), "/", "prometheus-node-exporter", "--log.level=warn"); err != nil {
 		return err
 	}
-	for n := 1; n <= g.N; n++ {
-		if err := m.exporter(ctx, g, n); err != nil {
+	for n := range g.exporters() {
+		if err := m.exporter(ctx, g, n+1); err != nil {
 			return err
 		}
 	}
@@ -203,8 +203,8 @@ func (m *Monitoring) configure(g *Group, o MonitoringOptions) error {
 		}
 	}
 	var exporters []string
-	for n := 1; n <= g.N; n++ {
-		exporters = append(exporters, fmt.Sprintf("%q", m.port(5+n)))
+	for n := range g.exporters() {
+		exporters = append(exporters, fmt.Sprintf("%q", m.port(6+n)))
 	}
 	ports := strings.NewReplacer("127.0.0.1:9838", m.port(3), "127.0.0.1:9100", m.port(2),
 		`["127.0.0.1:9104"]`, fmt.Sprintf("[%s]\n        labels: {cluster: %q}", strings.Join(exporters, ", "), o.Cluster), "127.0.0.1:9093", m.port(1), "127.0.0.1:9090", m.port(0))
@@ -228,8 +228,8 @@ func (m *Monitoring) configure(g *Group, o MonitoringOptions) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "data_dir: %s/data\nsample_interval: 1s\ntargets:\n", m.Dir)
 	for n := 1; n <= g.N; n++ {
-		fmt.Fprintf(&b, "  - {name: n%d, engine: mysql, cluster: '%s', address: '%s', user: monitor, password_file: %s/monitor.password}\n",
-			n, o.Cluster, g.Address(n), g.Dir)
+		fmt.Fprintf(&b, "  - {name: n%d, engine: %s, cluster: '%s', address: '%s', user: monitor, password_file: %s/monitor.password}\n",
+			n, g.engine(), o.Cluster, g.Address(n), g.Dir)
 	}
 	fmt.Fprintf(&b, "webhook_token_file: %s/alerts/webhook_token\nprometheus:\n  url: http://%s\n", m.Dir, m.port(0))
 	if o.Grafana.URL != "" {
@@ -239,6 +239,22 @@ func (m *Monitoring) configure(g *Group, o MonitoringOptions) error {
 		}
 	}
 	return writeFile(m.Dir+"/benchwatch.yml", b.String(), 0o644)
+}
+
+// engine returns the agent's name of what the servers are.
+func (g *Group) engine() string {
+	if g.Kind == MongoDB {
+		return "mongodb"
+	}
+	return "mysql"
+}
+
+// exporters returns the number of mysqld_exporters.
+func (g *Group) exporters() int {
+	if g.engine() != "mysql" {
+		return 0
+	}
+	return g.N
 }
 
 // exporter starts a mysqld_exporter for server n, since Debian's version observes only one server.

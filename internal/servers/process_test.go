@@ -196,6 +196,20 @@ func TestForeignFolders(t *testing.T) {
 	}
 }
 
+// The agent samples servers of MongoDB as such, and they have no mysqld_exporter.
+func TestMonitoringOfMongoDB(t *testing.T) {
+	m := &Monitoring{Dir: t.TempDir(), Port: 20000}
+	if err := m.configure(&Group{Kind: MongoDB, N: 2}, MonitoringOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]string{"benchwatch.yml": "{name: n2, engine: mongodb,", "prometheus/prometheus.yml": "- targets: []\n"} {
+		text, err := os.ReadFile(filepath.Join(m.Dir, file))
+		if err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("no %q in %s, %v:\n%s", want, file, err, text)
+		}
+	}
+}
+
 // A used port is reported before anything is created.
 func TestTakenPort(t *testing.T) {
 	need.Program(t, "mariadbd")
