@@ -78,8 +78,8 @@ export class Browser {
     const texts = {};
     for (const width of widths) {
       await page.setViewportSize({ width, height });
-      await settled(page);
-      errors.push(...(await read(page, titles, texts)).map((e) => `${width} px: ${e}`));
+      const wrong = [...(await settled(page)), ...(await read(page, titles, texts))];
+      errors.push(...wrong.map((e) => `${width} px: ${e}`));
       if (pictures[width]) await page.screenshot({ path: pictures[width] });
     }
     const link = panels.locator('a[href*="/d/"]').first();
@@ -88,15 +88,34 @@ export class Browser {
   }
 }
 
-/** Waits until nothing is loaded. While anything is, marks on the time axis too, the button says Cancel. */
+/**
+ * Waits until the panels have the page's width, each shows an answer, and nothing is loaded, marks on the time axis
+ * neither: meanwhile the button says Cancel, and a panel has an icon beside its title. Returns what is not so.
+ */
 async function settled(page) {
-  // Grafana asks anew a moment after a panel has got another width.
-  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 300))));
-  await page
-    .locator('[data-testid="data-testid RefreshPicker run button"]', { hasText: 'Refresh' })
-    .waitFor({ timeout: 60_000 })
-    .catch(() => {});
-  await page.waitForLoadState('networkidle');
+  return page.evaluate(
+    async ([selector, limit]) => {
+      const unsettled = () => {
+        const panels = [...document.querySelectorAll(selector)];
+        const right = Math.max(...panels.map((panel) => panel.getBoundingClientRect().right));
+        const button = document.querySelector('[data-testid="data-testid RefreshPicker run button"]')?.innerText;
+        const loading = panels.filter(
+          (panel) =>
+            panel.querySelector('[aria-label="Panel loading bar"]') ||
+            panel.querySelector('[data-testid="data-testid panel content"]')?.childElementCount === 0,
+        );
+        return [
+          ...(Math.abs(innerWidth - right) < 40 ? [] : [`the panels end at ${right} px`]),
+          ...(button === 'Refresh' ? [] : [`the button for a refresh says ${button}`]),
+          ...loading.map((panel) => `${panel.dataset.testid}: still loading`),
+        ];
+      };
+      const end = performance.now() + limit;
+      while (unsettled().length > 0 && performance.now() < end) await new Promise(requestAnimationFrame);
+      return unsettled();
+    },
+    [PANEL, 120_000],
+  );
 }
 
 /** Adds what the panels show to titles and texts, and returns what is wrong with it. */

@@ -74,6 +74,7 @@ export class Grafana {
     copy.id = null;
     copy.uid = this.uidOf(json);
     copy.title += ` (${this.id})`;
+    copy.refresh = ''; // it cancels what is not answered yet: a page on a busy machine would never be complete
     for (const v of copy.templating.list) {
       if (v.type === 'datasource') v.current = { text: this.source, value: this.source };
     }
