@@ -28,9 +28,6 @@ var mutate = flag.Bool("mutate", false, "break every rule in many ways and expec
 var tolerated = map[string]string{
 	"GeneratorSaturated: max becomes min (node 2)": sameHost,
 	"HostCPUSaturated: max becomes min (node 2)":   sameHost,
-	"HostDiskSaturated: max becomes min (node 2)":  sameHost,
-
-	"run:benchwatch_step_end_timestamp_seconds: max becomes min (node 18)": "only the labels of this aggregation matter",
 }
 
 const sameHost = "a host with two roles has the same value in both"
