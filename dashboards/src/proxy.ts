@@ -3,7 +3,7 @@
 
 import { BigValueTextMode } from '@grafana/grafana-foundation-sdk/common';
 import { fromRuns, type Page } from './frame';
-import { ofRunClusters, perServer, server, serverGauge, serverRate, servers } from './metrics';
+import { live, ofRunClusters, over, server, serverGauge, serverRate, serverRateOver } from './metrics';
 import { graph, row, set, stat, states, timeline, unit } from './panel';
 import { overElapsed } from './panels/elapsed';
 import * as host from './panels/host';
@@ -17,6 +17,9 @@ const noAtlas = "No Atlas of the selected run is sampled, or it does not run on 
 
 /** Series of ProxySQL or HAProxy, of the clusters of the selected runs. */
 const exporter = (by: string, expr: string, legend: string, f = 'max'): Query => series(`${f} by (${by}) (${ofRunClusters(expr)})`, legend);
+
+/** Share of a core that each thread of a proxy uses. */
+const threadLoad = serverRateOver('15s', 'benchwatch_proxy_thread_cpu_seconds_total', '', 'thread');
 
 /** Nothing unless the two runs differ: the selector matches a run that is both. */
 const differ = (expr: string): string => `(${expr}) unless on () benchwatch_run_start_timestamp_seconds{run="$direct", run="$proxied"}`;
@@ -87,9 +90,10 @@ export const proxy: Page = {
       filled: true,
       text: BigValueTextMode.ValueAndName,
       description:
-        'Share of a core that the busiest thread of the proxy uses, over 15 s. A client uses only one thread, so the busiest thread is the bottleneck. ProxyCPUBound fires over 90 %. From benchwatch_proxy_thread_cpu_seconds_total.',
+        'Share of a core that the busiest thread of the proxy uses, over 15 s; of a run that is over, the highest. A client uses only one thread, so the busiest thread is the bottleneck. ProxyCPUBound fires over 90 %. From benchwatch_proxy_thread_cpu_seconds_total.',
       queries: [
-        now(`topk(1, ${perServer(`rate(benchwatch_proxy_thread_cpu_seconds_total{${servers}}[15s])`, 'thread')})`, `${server} thread {{thread}}`),
+        now(live(`topk(1, ${threadLoad})`), `${server} thread {{thread}} now`),
+        now(over(`topk(1, max_over_time((${threadLoad})[$__range:$__interval]))`), `${server} thread {{thread}} highest`),
       ],
     }),
     row('Comparison over elapsed time'),
