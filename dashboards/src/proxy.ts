@@ -11,7 +11,7 @@ import * as panels from './panels/server';
 import { agent, now, type Query, exporter as series } from './query';
 import { limits } from './threshold';
 
-const choose = 'Choose two runs that are over';
+const choose = 'Choose two finished runs';
 const noProxy = 'No proxy of the selected run is sampled (engine: atlas), and neither ProxySQL nor HAProxy is scraped';
 const noAtlas = "No Atlas of the selected run is sampled, or it does not run on the agent's host";
 
