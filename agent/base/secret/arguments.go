@@ -94,6 +94,11 @@ func Arguments(program string, args []string) (redacted, secrets []string) {
 		}
 		i = w.read(i)
 	}
+	for i := range w.clean {
+		for strings.Contains(w.clean[i], Blank+Blank) { // of two secrets side by side
+			w.clean[i] = strings.ReplaceAll(w.clean[i], Blank+Blank, Blank)
+		}
+	}
 	return w.clean, w.secrets
 }
 

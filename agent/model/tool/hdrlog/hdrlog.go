@@ -205,6 +205,9 @@ func (p *parser) interval(text []byte, emit func(*tool.Report)) tool.Verdict {
 		p.from = series.Some(begin)
 	}
 	end := begin - p.from.Value + length
+	if end < 0 {
+		return tool.Malformed // before the first line
+	}
 	r.Operation = name
 	r.ElapsedSeconds, r.IntervalSeconds = series.Some(round(end)), series.Some(length)
 	if len(r.Buckets) > 0 {
