@@ -38,14 +38,17 @@ type modelled struct {
 	now  time.Time
 	n    int // lines written
 	more int // rotated names
+	long int // lines written at a time, as a multiple
 
 	watcher *Watcher
 	log     *logFile
 	blind   bool // the agent can't see which files are open
 	lossy   bool // an operation may have removed what was not read
+	holes   bool // the tool writes without O_APPEND
 	// beforeBegin happens after the log was located and before it is read.
 	beforeBegin func()
 
+	steps   int  // that the agent does in a look; 0: as many as it takes
 	hasty   bool // the log is rotated as soon as the agent enters it
 	history []string
 }
@@ -66,7 +69,13 @@ func (m *modelled) touch(file *os.File) {
 
 func (m *modelled) open() {
 	var err error
-	m.tool, err = os.OpenFile(m.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	how := os.O_CREATE | os.O_WRONLY
+	if !m.holes {
+		how |= os.O_APPEND
+	}
+	m.tool, err = os.OpenFile(m.path, how, 0o644)
+	m.must(err)
+	_, err = m.tool.Seek(0, io.SeekEnd)
 	m.must(err)
 }
 
@@ -187,6 +196,8 @@ var operations = []struct {
 			m.reopen()
 			text := m.copyTo(filepath.Join(m.dir, "other"))
 			m.must(os.Truncate(m.path, 0))
+			_, err := m.tool.Seek(0, io.SeekStart)
+			m.must(err)
 			for len(text) > 0 {
 				n := 1 + m.rand.IntN(len(text))
 				m.write(string(text[:n]))
@@ -201,6 +212,14 @@ var operations = []struct {
 		// Without a log its run is over. Only the agent that has a file without a name open can
 		// read what is written to it.
 		if !m.lossy || m.exists() && !m.removed() {
+			m.start()
+		}
+	}},
+	{"the agent is killed as it reads", false, func(m *modelled) {
+		if !m.lossy || m.exists() && !m.removed() {
+			m.steps = 1 + m.rand.IntN(4)
+			m.look()
+			m.steps = 0
 			m.start()
 		}
 	}},
@@ -253,7 +272,7 @@ var operations = []struct {
 
 func (m *modelled) append() {
 	m.endLine()
-	for range 1 + m.rand.IntN(3) {
+	for range 1 + m.rand.IntN(3*m.long) {
 		m.n++
 		line := intervalLine(m.n, float64(m.n))
 		if m.rand.IntN(5) == 0 {
@@ -329,7 +348,7 @@ func (m *modelled) look() {
 		}
 	}
 	f := m.log
-	for idle := 0; idle < 2; {
+	for idle, steps := 0, 0; idle < 2 && (m.steps == 0 || steps < m.steps); steps++ {
 		l, err := follow.Line{}, follow.ErrRewritten
 		if f.state != missing {
 			l, err = f.reader.Poll(m.t.Context())
@@ -397,15 +416,19 @@ func TestFollowingModel(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("MODEL_SEEDS")); err == nil {
 		seeds = n
 	}
-	for _, lossy := range []bool{false, true} {
-		t.Run(fmt.Sprintf("lossy=%v", lossy), func(t *testing.T) {
+	for _, kind := range []string{"whole", "holes", "lossy"} {
+		t.Run(kind, func(t *testing.T) {
+			lossy := kind == "lossy"
 			for i := range seeds {
 				seed := uint64(first + i)
 				ok := t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 					dir := t.TempDir()
 					m := &modelled{
-						t: t, rand: rand.New(rand.NewPCG(seed, 0)), dir: dir, path: filepath.Join(dir, "l", "a.log"), lossy: lossy,
+						t: t, rand: rand.New(rand.NewPCG(seed, 0)), dir: dir, path: filepath.Join(dir, "l", "a.log"), lossy: lossy, holes: kind == "holes", long: 1,
 						now: time.Now().Add(-24 * time.Hour),
+					}
+					if m.holes { // of more than a file's head
+						m.long = 8
 					}
 					m.must(os.Mkdir(filepath.Dir(m.path), 0o755))
 					m.open()
@@ -444,7 +467,7 @@ func TestFollowingModel(t *testing.T) {
 // the decision to read it and the first read of it are read from the copy.
 func TestRotatedBeforeItIsRead(t *testing.T) {
 	dir := t.TempDir()
-	m := &modelled{t: t, rand: rand.New(rand.NewPCG(1, 0)), dir: dir, path: filepath.Join(dir, "l", "a.log"), now: time.Now().Add(-24 * time.Hour)}
+	m := &modelled{t: t, rand: rand.New(rand.NewPCG(1, 0)), dir: dir, path: filepath.Join(dir, "l", "a.log"), long: 1, now: time.Now().Add(-24 * time.Hour)}
 	m.must(os.Mkdir(filepath.Dir(m.path), 0o755))
 	m.open()
 	defer func() {
@@ -474,7 +497,7 @@ func TestRewrittenBeforeItIsEntered(t *testing.T) {
 	for _, restarted := range []bool{false, true} {
 		t.Run(fmt.Sprintf("restarted=%v", restarted), func(t *testing.T) {
 			dir := t.TempDir()
-			m := &modelled{t: t, rand: rand.New(rand.NewPCG(1, 0)), dir: dir, path: filepath.Join(dir, "l", "a.log"), now: time.Now().Add(-24 * time.Hour)}
+			m := &modelled{t: t, rand: rand.New(rand.NewPCG(1, 0)), dir: dir, path: filepath.Join(dir, "l", "a.log"), long: 1, now: time.Now().Add(-24 * time.Hour)}
 			m.must(os.Mkdir(filepath.Dir(m.path), 0o755))
 			m.open()
 			defer func() {

@@ -257,7 +257,9 @@ func (f *logFile) compare(ctx context.Context, read *passage, c *candidate) bool
 		return c.named || c.relation == continues && (read.end >= blockSize || !c.changed.Before(f.lastWrite))
 	}
 	at, err := follow.FirstData(ctx, c.file, 0)
-	c.at = at
+	if c.at = at; at == c.size {
+		c.size = 0 // nothing but NULs: it is being written
+	}
 	return err == nil && (c.named || at < c.size)
 }
 

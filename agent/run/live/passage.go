@@ -46,7 +46,7 @@ func (p *passage) relate(file io.ReaderAt, size int64, reports func(n int64) boo
 	switch {
 	case p.end == 0:
 		return differs, 0
-	case !p.sameHead(file, n) || !p.sameBlock(file, n):
+	case !p.sameHead(file, n) || !p.sameBlock(file, n) || !p.sameHole(file, n):
 	case n == p.end:
 		return continues, n
 	default:
@@ -73,16 +73,48 @@ func (p *passage) sameHead(file io.ReaderAt, n int64) bool {
 // sameBlock reports whether the bytes before n are equal. Bytes that can't be compared count as
 // equal if the whole head is known.
 func (p *passage) sameBlock(file io.ReaderAt, n int64) bool {
+	at := max(p.from, n-blockSize)
+	switch block := p.before(n); {
+	case n == p.end && len(p.tail) > 0:
+		return equalAt(file, n-int64(len(block)), block)
+	case at >= n:
+		known := int64(len(p.head))
+		if known == 0 {
+			known = p.source.HeadSize
+		}
+		return n <= known || max(known, p.source.HeadSize) == rundir.HeadSize
+	default:
+		return int64(len(block)) == n-at && equalAt(file, at, block)
+	}
+}
+
+// before returns the bytes before n, as far as they are known.
+func (p *passage) before(n int64) []byte {
 	if n == p.end && len(p.tail) > 0 {
-		return equalAt(file, n-int64(len(p.tail)), p.tail)
+		return p.tail
 	}
 	at := max(p.from, n-blockSize)
-	if at >= n {
-		known := int64(len(p.head))
-		return n <= known || max(known, p.source.HeadSize) == rundir.HeadSize
+	return readUpTo(p.content, at, n-at)
+}
+
+// sameHole reports whether the file's first data are at n if nothing but NULs is known before it. A writer without
+// O_APPEND leaves them after each truncation, so many files begin with them: only where they end tells the files apart.
+func (p *passage) sameHole(file io.ReaderAt, n int64) bool {
+	if !isBlank(p.head) || !isBlank(p.before(n)) || len(p.head) == 0 && (p.source.HeadSize == 0 || !p.source.SameHead(nuls{})) {
+		return true
 	}
-	block := readUpTo(p.content, at, n-at)
-	return int64(len(block)) == n-at && equalAt(file, at, block)
+	around := readUpTo(file, n-1, 2)
+	return len(around) > 0 && around[0] == 0 && (len(around) == 1 || around[1] != 0)
+}
+
+func isBlank(text []byte) bool { return len(bytes.TrimLeft(text, "\x00")) == 0 }
+
+// nuls is a file that has nothing else.
+type nuls struct{}
+
+func (nuls) ReadAt(p []byte, _ int64) (int, error) {
+	clear(p)
+	return len(p), nil
 }
 
 // common is how many bytes at the start of a file are equal.
