@@ -29,16 +29,17 @@ import (
 // modelled is a tool, a folder with its log and a follower, all in one goroutine: any operations on the files may
 // happen between two checks. Each takes a second of a clock that only the files' times show.
 type modelled struct {
-	t    *testing.T
-	rand *rand.Rand
-	dir  string
-	path string
-	tool *os.File
-	half string // of a line that the tool has begun
-	now  time.Time
-	n    int // lines written
-	more int // rotated names
-	long int // lines written at a time, as a multiple
+	t      *testing.T
+	rand   *rand.Rand
+	dir    string
+	path   string
+	tool   *os.File
+	half   string // of a line that the tool has begun
+	now    time.Time
+	looked time.Time // when the agent looked last
+	n      int       // lines written
+	more   int       // rotated names
+	long   int       // lines written at a time, as a multiple
 
 	watcher *Watcher
 	log     *logFile
@@ -299,7 +300,7 @@ func (m *modelled) start() {
 	ids, err := rundir.List(w.opts.DataDir)
 	m.must(err)
 	for _, id := range ids {
-		m.must(os.Chtimes(rundir.At(w.opts.DataDir, id).Path(rundir.StdoutFile), m.now, m.now))
+		m.must(os.Chtimes(rundir.At(w.opts.DataDir, id).Path(rundir.StdoutFile), m.looked, m.looked))
 	}
 	var none sync.WaitGroup
 	w.scan(m.t.Context(), &none)
@@ -348,6 +349,7 @@ func (m *modelled) look() {
 		}
 	}
 	f := m.log
+	m.looked = m.now
 	for idle, steps := 0, 0; idle < 2 && (m.steps == 0 || steps < m.steps); steps++ {
 		l, err := follow.Line{}, follow.ErrRewritten
 		if f.state != missing {
@@ -453,6 +455,16 @@ func TestFollowingModel(t *testing.T) {
 					}
 					m.reopen() // a gap is known when something follows it
 					m.append()
+					if !lossy && m.rand.IntN(2) == 0 { // the last lines are in copies, and no agent ran meanwhile
+						m.look()
+						m.copyTruncate()
+						m.append()
+						m.steps = 1 + m.rand.IntN(4)
+						m.look()
+						m.steps = 0
+						m.copyTruncate()
+						m.start()
+					}
 					m.check()
 				})
 				if !ok {
@@ -461,6 +473,45 @@ func TestFollowingModel(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestNamesMoveAsTheAgentStarts guards that lines of copies are read if the names of the files moved while an agent
+// that was killed searched for what it had read, and if it had read a few lines of a copy after it was made.
+func TestNamesMoveAsTheAgentStarts(t *testing.T) {
+	dir := t.TempDir()
+	m := &modelled{t: t, rand: rand.New(rand.NewPCG(1, 0)), dir: dir, path: filepath.Join(dir, "l", "a.log"), long: 1, now: time.Now().Add(-24 * time.Hour)}
+	m.must(os.Mkdir(filepath.Dir(m.path), 0o755))
+	m.open()
+	defer func() {
+		m.tool.Close()
+		m.log.close()
+	}()
+	m.start()
+	m.write(banner)
+	m.append()
+	m.look()
+	m.copyTruncate()
+	m.append()
+	m.look()
+	m.copyTruncate()
+	m.append()
+	m.copyTruncate()
+	m.looked = m.now.Add(time.Second)
+	away := filepath.Join(dir, "away")
+	m.must(os.Mkdir(away, 0o755))
+	move := func(from, to string) {
+		names, err := os.ReadDir(from)
+		m.must(err)
+		for _, name := range names {
+			if name.Name() != "a.log" {
+				m.must(os.Rename(filepath.Join(from, name.Name()), filepath.Join(to, name.Name())))
+			}
+		}
+	}
+	move(filepath.Dir(m.path), away)
+	m.beforeBegin = func() { move(away, filepath.Dir(m.path)) }
+	m.start()
+	m.check()
 }
 
 // TestRotatedBeforeItIsRead guards that lines of a file which is copied and truncated between

@@ -253,8 +253,8 @@ func (f *logFile) compare(ctx context.Context, read *passage, c *candidate) bool
 			}
 		}
 	}
-	if c.relation != differs { // a file that shares only a few bytes may be older
-		return c.named || c.relation == continues && (read.end >= blockSize || !c.changed.Before(f.lastWrite))
+	if c.relation != differs { // a file that shares only a few bytes, and no report, may be older
+		return c.named || c.relation == continues && (read.end >= blockSize || reports(c.at) || !c.changed.Before(f.lastWrite))
 	}
 	at, err := follow.FirstData(ctx, c.file, 0)
 	if c.at = at; at == c.size {
