@@ -17,7 +17,6 @@ import (
 // One command writes an old log into a Prometheus data directory, and Prometheus then returns the
 // values of the log.
 func TestBackfill(t *testing.T) {
-	t.Parallel()
 	dir := t.TempDir()
 	log, data := filepath.Join(dir, "old.log"), filepath.Join(dir, "data")
 	if err := os.Mkdir(data, 0o755); err != nil {

@@ -90,7 +90,6 @@ func streamed(t *testing.T, address string) func(run string) []string {
 // each, and a run on neither has none: in the record, the metrics, the page, the report and
 // the export.
 func TestTwoClusters(t *testing.T) {
-	t.Parallel()
 	red, blue := startCluster(t, 2), startCluster(t, 1)
 	var config strings.Builder
 	config.WriteString("targets:\n")

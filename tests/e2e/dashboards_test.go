@@ -72,7 +72,6 @@ func (m *monitored) hasSeries(t *testing.T, expression string, want bool) {
 // The panels of the dashboards for a Galera cluster have data during a run and for a
 // finished run, and Prometheus refuses no query of any dashboard.
 func TestDashboardsHaveData(t *testing.T) {
-	t.Parallel()
 	var g grafana
 	address := agents.FreeAddress(t)
 	g.serve(t, address)

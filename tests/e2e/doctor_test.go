@@ -25,7 +25,6 @@ import (
 // The doctor finds nothing wrong with a Prometheus that has the repository's rules, and
 // names each fault of one.
 func TestDoctorOfAPrometheus(t *testing.T) {
-	t.Parallel()
 	a := startAgent(t, "")
 	dir := t.TempDir()
 	rules := filepath.Join(dir, "rules")
@@ -114,7 +113,6 @@ func TestDoctorOfAPrometheus(t *testing.T) {
 
 // The doctor compares the webhooks of a real Alertmanager with the agents that Prometheus scrapes.
 func TestDoctorOfAnAlertmanager(t *testing.T) {
-	t.Parallel()
 	a, b := startAgent(t, ""), startAgent(t, "")
 	dir := t.TempDir()
 	file := func(name, text string) string {

@@ -126,7 +126,6 @@ func (a *agent) elapsed(t *testing.T, run string, seconds float64) {
 // secondary's, the queries are the tool's, and no missing privileges are reported; then a run during which the primary
 // dies.
 func TestMongoDBRuns(t *testing.T) {
-	t.Parallel()
 	g, a, load := mongoAgent(t)
 	before := map[string]float64{}
 	for _, target := range []string{"m1", "m2"} {

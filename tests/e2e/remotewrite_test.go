@@ -18,7 +18,6 @@ import (
 // out-of-order window, whatever the receiver has already, that it has each value once
 // and ends after the run, and that one without a window is a clear message.
 func TestRemoteWrite(t *testing.T) {
-	t.Parallel()
 	dir := t.TempDir()
 	log := filepath.Join(dir, "old.log")
 	const seconds = 1800
