@@ -62,14 +62,10 @@ for folder in "${all[@]}"; do
 	fi
 done
 
-# They repeat what other tests do under the race detector, a hundred or a million times.
-repeating='^(TestFollowingModel|TestWeek|TestFalseVerdicts|TestTimeToFind|TestReportOfTenHours)$'
-
 computing() {
 	suite lint "$here/lint.sh"
 	suite unit go_suite -timeout 20m "${sequential[@]}"
-	suite race go_suite -race -timeout 20m -skip "$repeating" "${concurrent[@]}"
-	suite repeating go_suite -timeout 20m -run "$repeating" ./agent/run/live ./agent/many/ab ./agent/show/report
+	suite race go_suite -race -timeout 20m "${concurrent[@]}"
 	suite shipped go_suite ./tests/... # rules, dashboards, containers
 }
 
@@ -77,20 +73,18 @@ computing() {
 waiting() {
 	suite e2e go_suite -tags e2e -count 1 -p 3 -timeout 20m ./tests/e2e/... ./tests/tutorials
 	suite cli go_suite -timeout 20m -parallel 8 ./agent/app/cli
+	suite page tests/web/run.sh
 }
 
 # What computes runs beside what waits, at a priority that leaves the servers and the agents
 # of the tests the processor when they need it.
 (
-	(
-		renice -n 15 -p "$BASHPID" >/dev/null
-		computing
-	)
-	suite page tests/web/run.sh
+	renice -n 15 -p "$BASHPID" >/dev/null
+	computing
 ) &
-beside=$!
+computing=$!
 waiting
-wait "$beside"
+wait "$computing"
 
 printf 'slowest tests:\n'
 # Read to its end: a reader that stops early ends sort by SIGPIPE, and with it this script.
