@@ -21,8 +21,8 @@ const (
 // the kernel's cache, where those that are still used are found.
 func unmapProgram() {
 	program, err := os.Readlink("/proc/self/exe")
-	smaps, errOfMaps := os.ReadFile("/proc/self/smaps")
-	if err != nil || errOfMaps != nil {
+	smaps, mapsErr := os.ReadFile("/proc/self/smaps")
+	if err != nil || mapsErr != nil {
 		return // no procfs
 	}
 	var begin, end uint64
@@ -33,8 +33,8 @@ func unmapProgram() {
 		case !strings.HasSuffix(key, ":"): // the address of a mapping; the lines that describe it follow
 			from, to, _ := strings.Cut(key, "-")
 			begin, err = strconv.ParseUint(from, 16, 64)
-			end, errOfMaps = strconv.ParseUint(to, 16, 64)
-			readOnly = err == nil && errOfMaps == nil && strings.HasPrefix(value, "r") && value[1] == '-' && strings.HasSuffix(value, " "+program)
+			end, mapsErr = strconv.ParseUint(to, 16, 64)
+			readOnly = err == nil && mapsErr == nil && strings.HasPrefix(value, "r") && value[1] == '-' && strings.HasSuffix(value, " "+program)
 			written = false
 		case key == "Anonymous:" || key == "Swap:":
 			// The dynamic linker writes addresses into pages before it makes them read-only. They are not in the file.

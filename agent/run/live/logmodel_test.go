@@ -475,20 +475,27 @@ func TestFollowingModel(t *testing.T) {
 	}
 }
 
-// TestNamesMoveAsTheAgentStarts guards that lines of copies are read if the names of the files moved while an agent
-// that was killed searched for what it had read, and if it had read a few lines of a copy after it was made.
-func TestNamesMoveAsTheAgentStarts(t *testing.T) {
+// begun returns a model whose log has a few lines that the agent has not read.
+func begun(t *testing.T) *modelled {
+	t.Helper()
 	dir := t.TempDir()
 	m := &modelled{t: t, rand: rand.New(rand.NewPCG(1, 0)), dir: dir, path: filepath.Join(dir, "l", "a.log"), long: 1, now: time.Now().Add(-24 * time.Hour)}
 	m.must(os.Mkdir(filepath.Dir(m.path), 0o755))
 	m.open()
-	defer func() {
+	t.Cleanup(func() {
 		m.tool.Close()
 		m.log.close()
-	}()
+	})
 	m.start()
 	m.write(banner)
 	m.append()
+	return m
+}
+
+// TestNamesMoveAsTheAgentStarts guards that lines of copies are read if the names of the files moved while an agent
+// that was killed searched for what it had read, and if it had read a few lines of a copy after it was made.
+func TestNamesMoveAsTheAgentStarts(t *testing.T) {
+	m := begun(t)
 	m.look()
 	m.copyTruncate()
 	m.append()
@@ -497,7 +504,7 @@ func TestNamesMoveAsTheAgentStarts(t *testing.T) {
 	m.append()
 	m.copyTruncate()
 	m.looked = m.now.Add(time.Second)
-	away := filepath.Join(dir, "away")
+	away := filepath.Join(m.dir, "away")
 	m.must(os.Mkdir(away, 0o755))
 	move := func(from, to string) {
 		names, err := os.ReadDir(from)
@@ -517,17 +524,7 @@ func TestNamesMoveAsTheAgentStarts(t *testing.T) {
 // TestRotatedBeforeItIsRead guards that lines of a file which is copied and truncated between
 // the decision to read it and the first read of it are read from the copy.
 func TestRotatedBeforeItIsRead(t *testing.T) {
-	dir := t.TempDir()
-	m := &modelled{t: t, rand: rand.New(rand.NewPCG(1, 0)), dir: dir, path: filepath.Join(dir, "l", "a.log"), long: 1, now: time.Now().Add(-24 * time.Hour)}
-	m.must(os.Mkdir(filepath.Dir(m.path), 0o755))
-	m.open()
-	defer func() {
-		m.tool.Close()
-		m.log.close()
-	}()
-	m.start()
-	m.write(banner)
-	m.append()
+	m := begun(t)
 	m.endLine()
 	m.look()
 	for range 3 {

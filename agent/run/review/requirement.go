@@ -34,24 +34,20 @@ func Requirements(texts []string, r *Row) []Requirement {
 
 // String returns a sentence without a period.
 func (r *Requirement) String() string {
-	switch {
-	case !r.IsMet.Known:
-		return r.Condition + " is not known: the run has no such value"
-	case r.IsMet.Value:
-		return r.Condition + " is met: " + r.Value
-	}
-	return r.Condition + " is not met: " + r.Value
+	return r.sentence("", "is not known: the run has no such value")
 }
 
 // Now returns a sentence without a period about a run that has not ended.
-func (r *Requirement) Now() string {
+func (r *Requirement) Now() string { return r.sentence(" now", "has no value yet") }
+
+func (r *Requirement) sentence(when, unknown string) string {
 	switch {
 	case !r.IsMet.Known:
-		return r.Condition + " has no value yet"
+		return r.Condition + " " + unknown
 	case r.IsMet.Value:
-		return r.Condition + " is met now: " + r.Value
+		return r.Condition + " is met" + when + ": " + r.Value
 	}
-	return r.Condition + " is not met now: " + r.Value
+	return r.Condition + " is not met" + when + ": " + r.Value
 }
 
 // RequirementsText sums up requirements as a clause; empty if there are none.

@@ -199,7 +199,6 @@ func (p *parser) interval(text []byte, emit func(*tool.Report)) tool.Verdict {
 	if len(h.Buckets())+len(t.sum.Buckets()) > maxBuckets {
 		return tool.Malformed
 	}
-	t.sum = histogram.Merge(t.sum, h)
 	if !p.from.Known {
 		// An absolute time, or the time of a process that started its log later.
 		p.from = series.Some(begin)
@@ -208,6 +207,7 @@ func (p *parser) interval(text []byte, emit func(*tool.Report)) tool.Verdict {
 	if end < 0 {
 		return tool.Malformed // before the first line
 	}
+	t.sum = histogram.Merge(t.sum, h)
 	r.Operation = name
 	r.ElapsedSeconds, r.IntervalSeconds = series.Some(round(end)), series.Some(length)
 	if len(r.Buckets) > 0 {
