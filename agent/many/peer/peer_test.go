@@ -464,10 +464,11 @@ func TestConflict(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, _ := os.ReadFile(rundir.At(to, "run").Path(rundir.StdoutFile))
-	if want := map[string]string{a.address: "of a\n", b.address: "of b\n"}[copied.Mirror.Host]; string(data) != want {
-		t.Errorf("%q of %s", data, copied.Mirror.Host)
-	}
+	want := map[string]string{a.address: "of a\n", b.address: "of b\n"}[copied.Mirror.Host]
+	until(t, "the lines of "+copied.Mirror.Host, func() bool { // the conflict is known before the lines arrive
+		data, _ := os.ReadFile(rundir.At(to, "run").Path(rundir.StdoutFile))
+		return string(data) == want
+	})
 	appendTo(t, other, rundir.StdoutFile, "more\n")
 	if n := strings.Count(log.String(), "run is not mirrored"); n != 2 {
 		t.Errorf("%d lines\n%s", n, log)
