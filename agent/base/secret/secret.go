@@ -94,15 +94,24 @@ func namedLogins(s string) string {
 	})
 }
 
-// escapes decodes URL escapes in words that hide a secret in them.
+// escapes decodes URL escapes in words that hide a secret in them. A password can contain the code of a quote or blank,
+// which would seem to end it: these are only decoded if nothing is found without them.
 func escapes(s string) string {
 	return escaped.ReplaceAllStringFunc(s, func(word string) string {
-		plain := escape.ReplaceAllStringFunc(word, func(code string) string {
-			c, _ := strconv.ParseUint(code[1:], 16, 8) // two hexadecimal digits
-			return string([]byte{byte(c)})
-		})
-		if clean := pass(plain); clean != plain {
-			return clean
+		for _, ends := range []string{" \t\r\n\v\f\"'`<>", ""} {
+			plain := escape.ReplaceAllStringFunc(word, func(code string) string {
+				c, _ := strconv.ParseUint(code[1:], 16, 8) // two hexadecimal digits
+				if strings.IndexByte(ends, byte(c)) >= 0 {
+					return code
+				}
+				return string([]byte{byte(c)})
+			})
+			if plain == word {
+				continue
+			}
+			if clean := pass(plain); clean != plain {
+				return clean
+			}
 		}
 		return word
 	})

@@ -40,6 +40,8 @@ func TestText(t *testing.T) {
 		{"cut before the host", "FATAL: root:pw@, (root:pw@) [root:pw@]:3306 mysql://root:pw", "FATAL: root:***@, (root:***@) [root:***@]:3306 mysql://root:***"},
 		{"user, password and host", "connect root:pw@127.0.0.1:3306", "connect root:***@127.0.0.1:3306"},
 
+		{"the code of > in a password", "mysql%3A%2F%2Fu%3Ax%3Ey%40h%2F", "mysql://u:***@h/"},
+
 		// Options.
 		{"option with =", "sysbench --mysql-password=x --threads=4 run", "sysbench --mysql-password=*** --threads=4 run"},
 		{"option with blank", "tool --password x --threads 4", "tool --password *** --threads 4"},
