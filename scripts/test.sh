@@ -62,18 +62,24 @@ for folder in "${all[@]}"; do
 	fi
 done
 
+# They repeat what other tests do under the race detector, a hundred or a million times.
+repeating='^(TestFollowingModel|TestWeek|TestFalseVerdicts|TestTimeToFind)$'
+
 computing() {
 	suite lint "$here/lint.sh"
 	suite unit go_suite -timeout 20m "${sequential[@]}"
-	suite race go_suite -race -timeout 20m "${concurrent[@]}"
+	suite race go_suite -race -timeout 20m -skip "$repeating" "${concurrent[@]}"
+	suite repeating go_suite -timeout 20m -run "$repeating" ./agent/run/live ./agent/many/ab
 	suite shipped go_suite ./tests/... # rules, dashboards, containers
 }
 
 # Several packages at once: most of the time they wait for what servers report.
 waiting() {
-	suite e2e go_suite -tags e2e -count 1 -p 3 -timeout 20m ./tests/e2e/... ./tests/tutorials
+	suite e2e go_suite -tags e2e -count 1 -p 3 -timeout 20m ./tests/tutorials ./tests/e2e/...
+	suite page tests/web/run.sh &
+	local page=$!
 	suite cli go_suite -timeout 20m -parallel 8 ./agent/app/cli
-	suite page tests/web/run.sh
+	wait "$page"
 }
 
 # What computes runs beside what waits, at a priority that leaves the servers and the agents

@@ -10,6 +10,9 @@ import (
 	"testing"
 )
 
+// Asked reports whether make simulations runs the test.
+func Asked() bool { return os.Getenv("BENCHWATCH_SIMULATIONS") != "" }
+
 // Repeats returns how many times to simulate each case: BENCHWATCH_SIMULATIONS, or few.
 func Repeats(t testing.TB, few int) int {
 	t.Helper()

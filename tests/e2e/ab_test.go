@@ -39,14 +39,14 @@ func TestToggleKilled(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(dir, "password"), []byte("switch\n"), 0o600))
 	text := fmt.Sprintf("data_dir: %s\nsample_interval: 1s\ntargets:\n", data)
 	for n := 1; n <= 2; n++ {
-		text += fmt.Sprintf("  - {name: n%d, engine: mysql, cluster: e2e, address: '%s', user: toggle, password_file: %s/password}\n", n, env.cluster.Address(n), dir)
+		text += fmt.Sprintf("  - {name: n%d, engine: mysql, cluster: e2e, address: '%s', user: toggle, password_file: %s/password}\n", n, env.Cluster.Address(n), dir)
 	}
 	must(t, os.WriteFile(config, []byte(text), 0o600))
 	first := append([]string{"--toggle=SET GLOBAL slow_launch_time={v}", "--values=3,4", "--toggle-on=n1,n2", "--every=3s", "--control=false",
-		"--limit=0.1%", fmt.Sprintf("--max-time=%ds", 20+5*kills), "--"}, load(600)...)
+		"--limit=0.1%", fmt.Sprintf("--max-time=%ds", 20+5*kills), "--"}, env.Load(600)...)
 	command := func(args ...string) (*exec.Cmd, *strings.Builder) {
 		out := &strings.Builder{}
-		cmd := exec.Command(env.binary, append(args[:1:1], append([]string{"--config.file=" + config}, args[1:]...)...)...)
+		cmd := exec.Command(env.Binary, append(args[:1:1], append([]string{"--config.file=" + config}, args[1:]...)...)...)
 		cmd.Stdout, cmd.Stderr = out, out
 		return cmd, out
 	}

@@ -27,7 +27,7 @@ func TestDiskFull(t *testing.T) {
 		t.Skipf("can't mount a small disk: %v", err)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) })
-	a := startAgent(t, clusterTargets())
+	a := startAgent(t, env.Targets())
 	a.Kill(t)
 	a.DataDir = filepath.Join(disk, "data")
 	config, err := os.ReadFile(a.Config)
@@ -38,7 +38,7 @@ func TestDiskFull(t *testing.T) {
 	write(t, a.Config, "data_dir: "+a.DataDir+"\n"+rest)
 	a.Again(t)
 
-	wrapper := a.Run(t, id, load(8)...)
+	wrapper := a.Run(t, id, env.Load(8)...)
 	a.reports(t, id, 2)
 	filler := filepath.Join(disk, "filler")
 	fill(t, filler)

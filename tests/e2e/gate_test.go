@@ -17,13 +17,13 @@ func TestGateScript(t *testing.T) {
 	script, err := filepath.Abs("../../docs/ci/gate.sh")
 	must(t, err)
 	dir := t.TempDir()
-	must(t, os.Symlink(env.binary, filepath.Join(dir, "benchwatch")))
+	must(t, os.Symlink(env.Binary, filepath.Join(dir, "benchwatch")))
 	port := func(node int) string {
-		_, port, err := net.SplitHostPort(env.cluster.Address(node))
+		_, port, err := net.SplitHostPort(env.Cluster.Address(node))
 		must(t, err)
 		return "port=" + port
 	}
-	command := load(1)
+	command := env.Load(1)
 	cmd := exec.Command(script, append(command[:len(command)-1], "--mysql-port={port}", "run")...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "BASE="+port(1), "HEAD="+port(2), "TPS=95", "P95=5000", "MAX_TIME=2m")

@@ -16,34 +16,37 @@ import (
 )
 
 // A Galera node with slow appliers limits the run: flow control is the first finding, and names the node that requested
-// it.
+// it. Only other tests, which are other programs here, may come before it.
 func TestSlowNodeIsTheLimit(t *testing.T) {
 	const id = "slow-node"
 	waitSynced(t)
-	a := startAgent(t, clusterTargets())
-	must(t, env.cluster.Limit(t.Context(), 3, 5))
+	a := startAgent(t, env.Targets())
+	must(t, env.Cluster.Limit(t.Context(), 3, 5))
 	defer waitSynced(t)
-	defer func() { must(t, env.cluster.Unlimit(context.Background(), 3)) }()
-	wrapper := a.Run(t, id, sysbench("oltp_write_only", "--threads=8", "--report-interval=1", "--time=12", "run")...)
+	defer func() { must(t, env.Cluster.Unlimit(context.Background(), 3)) }()
+	wrapper := a.Run(t, id, env.Sysbench("oltp_write_only", "--threads=8", "--report-interval=1", "--time=12", "run")...)
 	agents.Wait(t, 60*time.Second, "the tool's end", func() error { // the node would drain for long
 		if a.Meta(t, id).EndedAt == nil {
 			return errors.New("it runs")
 		}
 		return nil
 	})
-	must(t, env.cluster.Unlimit(t.Context(), 3))
+	must(t, env.Cluster.Unlimit(t.Context(), 3))
 	if status := wrapper.Status(t, 60*time.Second); status != 0 {
 		t.Fatalf("benchwatch run exited with %d:\n%s", status, wrapper.Output(t))
 	}
-	out, err := exec.Command(env.binary, "report", id, "--data-dir="+a.DataDir, "--format=json").Output()
+	out, err := exec.Command(env.Binary, "report", id, "--data-dir="+a.DataDir, "--format=json").Output()
 	must(t, err)
 	var report struct {
 		Runs []struct{ Limits analysis.Verdict }
 	}
 	must(t, json.Unmarshal(out, &report))
 	found := report.Runs[0].Limits.Findings
+	t.Logf("%+v", found)
+	if len(found) > 0 && found[0].Limit == analysis.LimitNeighbours {
+		found = found[1:]
+	}
 	if len(found) == 0 || found[0].Limit != analysis.LimitFlowControl || !strings.Contains(found[0].Evidence, "n3 asked for it") {
 		t.Errorf("found %+v", found)
 	}
-	t.Logf("%+v", found)
 }

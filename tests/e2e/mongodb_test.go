@@ -77,7 +77,7 @@ func runMongoLoad(args []string) error {
 // mongoAgent starts a replica set whose members are a shard's, and an agent that samples it.
 func mongoAgent(t *testing.T) (*servers.Group, *agent, func(seconds int) []string) {
 	t.Helper()
-	dir := filepath.Join(env.dir, "mongodb")
+	dir := filepath.Join(env.Dir, "mongodb")
 	g, err := servers.Start(t.Context(), dir, servers.MongoDB, servers.Options{Servers: 3, Attached: true, Settings: []string{"shardsvr=true"}})
 	must(t, err)
 	t.Cleanup(func() { must(t, g.Stop(context.Background())) })
@@ -105,7 +105,7 @@ targets:
 
 func (a *agent) report(t *testing.T, run, format string) []byte {
 	t.Helper()
-	out, err := exec.Command(env.binary, "report", run, "--format="+format, "--config.file="+a.Config).Output()
+	out, err := exec.Command(env.Binary, "report", run, "--format="+format, "--config.file="+a.Config).Output()
 	must(t, err)
 	return out
 }

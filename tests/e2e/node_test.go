@@ -12,22 +12,23 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/internal/agents"
+	"github.com/benchwatch/benchwatch/tests/e2e/galera"
 )
 
 // A node that is stopped under load is reported as down within three ticks, and delays
 // neither scrapes nor the samples of the other nodes.
 func TestNodeStopped(t *testing.T) {
 	const id = "node-stopped"
-	a := startAgent(t, clusterTargets())
-	a.Run(t, id, load(20)...)
+	a := startAgent(t, env.Targets())
+	a.Run(t, id, env.Load(20)...)
 	a.up(t, 3, true)
 	a.reports(t, id, 2)
 
-	must(t, env.cluster.Pause(3))
+	must(t, env.Cluster.Pause(3))
 	resumed := false
 	defer func() {
 		if !resumed {
-			must(t, env.cluster.Resume(3))
+			must(t, env.Cluster.Resume(3))
 		}
 		waitSynced(t)
 	}()
@@ -56,7 +57,7 @@ func TestNodeStopped(t *testing.T) {
 		}
 		<-watch.C
 	}
-	must(t, env.cluster.Resume(3))
+	must(t, env.Cluster.Resume(3))
 	resumed = true
 	if down == 0 || down > 3*time.Second+500*time.Millisecond {
 		t.Errorf("down after %s, want three ticks at most", down)
@@ -88,11 +89,11 @@ func (a *agent) up(t *testing.T, n int, want bool) {
 // A killed node is reported as down, the others as a cluster of two. After it has rejoined
 // by IST it is synced again, and its restart is counted.
 func TestNodeKilledAndRejoined(t *testing.T) {
-	a := startAgent(t, clusterTargets())
-	for n := 1; n <= nodes; n++ {
+	a := startAgent(t, env.Targets())
+	for n := 1; n <= galera.Nodes; n++ {
 		a.up(t, n, true)
 	}
-	must(t, env.cluster.Kill(3))
+	must(t, env.Cluster.Kill(3))
 	a.up(t, 3, false)
 	agents.Wait(t, 30*time.Second, "cluster of two", func() error {
 		v, err := a.Scrape(t).Value("benchwatch_galera_cluster_size", "target", "n1")
@@ -101,7 +102,7 @@ func TestNodeKilledAndRejoined(t *testing.T) {
 		}
 		return err
 	})
-	must(t, env.cluster.Rejoin(t.Context(), 3))
+	must(t, env.Cluster.Rejoin(t.Context(), 3))
 	defer waitSynced(t)
 	agents.Wait(t, 30*time.Second, "n3 synced", func() error {
 		e := a.Scrape(t)
@@ -122,7 +123,7 @@ func TestNodeKilledAndRejoined(t *testing.T) {
 
 // The agent reports the same values for a node as the node itself.
 func TestValuesAreTheServers(t *testing.T) {
-	a := startAgent(t, clusterTargets())
+	a := startAgent(t, env.Targets())
 	a.up(t, 2, true)
 	for name, variable := range map[string]string{
 		"benchwatch_galera_cluster_size":   "wsrep_cluster_size",
@@ -160,10 +161,10 @@ func status(t *testing.T, n int, variable string) float64 {
 // drain agrees with the time that the test measures.
 func TestDrain(t *testing.T) {
 	const id = "drain"
-	a := startAgent(t, clusterTargets())
-	must(t, env.cluster.Lag(t.Context(), 2))
-	t.Cleanup(func() { must(t, env.cluster.Unlag(context.Background(), 2)) })
-	wrapper := a.Run(t, id, load(8)...)
+	a := startAgent(t, env.Targets())
+	must(t, env.Cluster.Lag(t.Context(), 2))
+	t.Cleanup(func() { must(t, env.Cluster.Unlag(context.Background(), 2)) })
+	wrapper := a.Run(t, id, env.Load(8)...)
 	lag := 0.0
 	agents.Wait(t, 60*time.Second, "draining", func() error {
 		e := a.Scrape(t)
@@ -181,7 +182,7 @@ func TestDrain(t *testing.T) {
 	if wrapper.Cmd.ProcessState != nil {
 		t.Error("benchwatch run did not wait for the replica")
 	}
-	must(t, env.cluster.Unlag(t.Context(), 2))
+	must(t, env.Cluster.Unlag(t.Context(), 2))
 	agents.Wait(t, 60*time.Second, "n2 caught up", func() error {
 		if have := status(t, 2, "wsrep_last_committed"); have < goal {
 			return fmt.Errorf("%g of %g", have, goal)
@@ -223,8 +224,8 @@ func TestWrongPassword(t *testing.T) {
 	defer sql(t, 1, "DROP USER fresh@127.0.0.1")
 	file := t.TempDir() + "/password"
 	write(t, file, password)
-	a := startAgent(t, clusterTargets()+fmt.Sprintf(
-		"  - {name: locked, engine: mysql, address: '%s', user: fresh, password_file: %s}\n", env.cluster.Address(1), file))
+	a := startAgent(t, env.Targets()+fmt.Sprintf(
+		"  - {name: locked, engine: mysql, address: '%s', user: fresh, password_file: %s}\n", env.Cluster.Address(1), file))
 	a.up(t, 1, true)
 	agents.Wait(t, 10*time.Second, "locked is down", func() error {
 		v, err := a.Scrape(t).Value("benchwatch_db_up", "target", "locked")

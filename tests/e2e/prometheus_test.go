@@ -18,9 +18,9 @@ import (
 // run, marked as stale, and not five minutes later.
 func TestShortRunInPrometheus(t *testing.T) {
 	const id = "three-seconds"
-	a := startAgent(t, clusterTargets())
+	a := startAgent(t, env.Targets())
 	p := agents.StartPrometheus(t, a.Agent)
-	wrapper := a.Run(t, id, load(3)...)
+	wrapper := a.Run(t, id, env.Load(3)...)
 	if status := wrapper.Status(t, 30*time.Second); status != 0 {
 		t.Fatalf("benchwatch run exited with %d", status)
 	}
@@ -53,7 +53,7 @@ func TestShortRunInPrometheus(t *testing.T) {
 // A condition that Prometheus evaluates ends a run, and one that it refuses keeps a run from
 // starting.
 func TestAbortByPrometheus(t *testing.T) {
-	a := startAgent(t, clusterTargets())
+	a := startAgent(t, env.Targets())
 	p := agents.StartPrometheus(t, a.Agent)
 	config, err := os.OpenFile(a.Config, os.O_APPEND|os.O_WRONLY, 0)
 	must(t, err)
@@ -62,7 +62,7 @@ func TestAbortByPrometheus(t *testing.T) {
 
 	const id = "by-prometheus"
 	const condition = `promql:benchwatch_run_operations_per_second{run="by-prometheus",op="transaction"} > 0 for 1s`
-	wrapper := agents.StartCommand(t, a.Command([]string{"--run-id=" + id, "--abort-when=" + condition}, load(120)...))
+	wrapper := agents.StartCommand(t, a.Command([]string{"--run-id=" + id, "--abort-when=" + condition}, env.Load(120)...))
 	if status := wrapper.Status(t, 60*time.Second); status != 5 {
 		t.Fatalf("benchwatch run exited with %d:\n%s", status, wrapper.Output(t))
 	}
@@ -74,7 +74,7 @@ func TestAbortByPrometheus(t *testing.T) {
 	}
 
 	const refused = "refused"
-	wrapper = agents.StartCommand(t, a.Command([]string{"--run-id=" + refused, "--abort-when=promql:up =="}, load(120)...))
+	wrapper = agents.StartCommand(t, a.Command([]string{"--run-id=" + refused, "--abort-when=promql:up =="}, env.Load(120)...))
 	if status := wrapper.Status(t, 30*time.Second); status == 0 || !strings.Contains(wrapper.Output(t), "parse error") {
 		t.Errorf("benchwatch run exited with %d:\n%s", status, wrapper.Output(t))
 	}

@@ -47,8 +47,8 @@ func (a *agent) gone(t *testing.T, id string) {
 // is lost or counted twice.
 func TestAgentKilled(t *testing.T) {
 	const id, seconds = "agent-killed", 9
-	a := startAgent(t, clusterTargets())
-	wrapper := a.Run(t, id, load(seconds)...)
+	a := startAgent(t, env.Targets())
+	wrapper := a.Run(t, id, env.Load(seconds)...)
 	a.reports(t, id, 3)
 	a.counted(t, id)
 	a.Kill(t)
@@ -92,8 +92,8 @@ func wholeLines(t *testing.T, path string) {
 // outcome.
 func TestWrapperKilled(t *testing.T) {
 	const id, seconds = "wrapper-killed", 7
-	a := startAgent(t, clusterTargets())
-	wrapper := a.Run(t, id, load(seconds)...)
+	a := startAgent(t, env.Targets())
+	wrapper := a.Run(t, id, env.Load(seconds)...)
 	a.reports(t, id, 2)
 	wrapper.Kill(t)
 	a.reports(t, id, 5)
@@ -112,8 +112,8 @@ func TestWrapperKilled(t *testing.T) {
 // The agent is stopped and continued. Tool and wrapper continue, and the agent catches up.
 func TestAgentStopped(t *testing.T) {
 	const id, seconds = "agent-stopped", 8
-	a := startAgent(t, clusterTargets())
-	wrapper := a.Run(t, id, load(seconds)...)
+	a := startAgent(t, env.Targets())
+	wrapper := a.Run(t, id, env.Load(seconds)...)
 	a.reports(t, id, 2)
 	a.Signal(t, syscall.SIGSTOP)
 	a.reports(t, id, 5)
@@ -130,8 +130,8 @@ func TestAgentStopped(t *testing.T) {
 // A tool killed in mid-run leaves no flat lines, and the run counts as failed.
 func TestToolKilled(t *testing.T) {
 	const id = "tool-killed"
-	a := startAgent(t, clusterTargets())
-	wrapper := a.Run(t, id, load(60)...)
+	a := startAgent(t, env.Targets())
+	wrapper := a.Run(t, id, env.Load(60)...)
 	a.reports(t, id, 2)
 	meta := a.Meta(t, id)
 	if err := syscall.Kill(meta.PID, syscall.SIGKILL); err != nil {
@@ -150,8 +150,8 @@ func TestToolKilled(t *testing.T) {
 // One Ctrl-C ends the tool, and no process is left.
 func TestInterrupted(t *testing.T) {
 	const id = "interrupted"
-	a := startAgent(t, clusterTargets())
-	wrapper := a.Run(t, id, load(60)...)
+	a := startAgent(t, env.Targets())
+	wrapper := a.Run(t, id, env.Load(60)...)
 	a.reports(t, id, 1)
 	meta := a.Meta(t, id)
 	wrapper.Signal(t, syscall.SIGINT)
@@ -169,8 +169,8 @@ func TestInterrupted(t *testing.T) {
 // No secret of the configuration or of the command line is stored or served.
 func TestSecretsStayIn(t *testing.T) {
 	const id, secret = "secrets", "s3cret-on-the-command-line"
-	a := startAgent(t, clusterTargets())
-	command := append(load(2), "--mysql-password="+secret)
+	a := startAgent(t, env.Targets())
+	command := append(env.Load(2), "--mysql-password="+secret)
 	// The password is wrong, so the tool ends at once: the agent may never see it live.
 	wrapper := agents.StartCommand(t, a.Command([]string{"--run-id=" + id}, command...))
 	wrapper.Status(t, 60*time.Second)
@@ -187,7 +187,7 @@ func TestSecretsStayIn(t *testing.T) {
 		t.Error("the password is in /metrics")
 	}
 	for _, name := range []string{"bench", "monitor"} {
-		password, err := env.cluster.Password(name)
+		password, err := env.Cluster.Password(name)
 		if err != nil {
 			t.Fatal(err)
 		}

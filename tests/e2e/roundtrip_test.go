@@ -17,10 +17,10 @@ func TestRoundTripThroughProxy(t *testing.T) {
 	address := agents.FreeAddress(t)
 	config := filepath.Join(t.TempDir(), "haproxy.cfg")
 	write(t, config, fmt.Sprintf("defaults\n  mode tcp\n  timeout connect 5s\n  timeout client 1m\n  timeout server 1m\nlisten galera\n  bind %s\n  server n1 %s\n",
-		address, env.cluster.Address(1)))
+		address, env.Cluster.Address(1)))
 	agents.Start(t, "haproxy", "-f", config)
 	before := status(t, 1, "Com_do")
-	a := startAgent(t, clusterTargets()+fmt.Sprintf("  - {name: lb, engine: mysql, behind: e2e, address: '%s', user: monitor, password_file: %s/monitor.password}\n", address, env.cluster.Dir))
+	a := startAgent(t, env.Targets()+fmt.Sprintf("  - {name: lb, engine: mysql, behind: e2e, address: '%s', user: monitor, password_file: %s/monitor.password}\n", address, env.Cluster.Dir))
 	agents.Wait(t, 30*time.Second, "round trips", func() error {
 		e := a.Scrape(t)
 		for _, target := range []string{"n1", "lb"} {

@@ -14,6 +14,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/record"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 	"github.com/benchwatch/benchwatch/internal/agents"
+	"github.com/benchwatch/benchwatch/tests/e2e/galera"
 )
 
 // The settings that the servers had when a run began are in its directory, as are changes
@@ -21,11 +22,11 @@ import (
 func TestSettings(t *testing.T) {
 	const id = "settings"
 	const name = "innodb_lock_wait_timeout"
-	a := startAgent(t, clusterTargets())
+	a := startAgent(t, env.Targets())
 	before := sql(t, 1, "SELECT @@GLOBAL."+name)[0]
 	t.Cleanup(func() { sql(t, 1, "SET GLOBAL "+name+"="+before) })
 	sql(t, 1, "SET GLOBAL "+name+"=41")
-	wrapper := a.Run(t, id, load(60)...)
+	wrapper := a.Run(t, id, env.Load(60)...)
 	dir := rundir.At(a.DataDir, id)
 	recorded := func() record.SettingsHistory { // of servers, not of machines
 		t.Helper()
@@ -36,7 +37,7 @@ func TestSettings(t *testing.T) {
 		return slices.DeleteFunc(all, func(s record.TargetSettings) bool { return strings.HasPrefix(s.Target, record.MachineSettings) })
 	}
 	agents.Wait(t, 30*time.Second, "settings of all nodes", func() error {
-		if len(recorded()) < nodes {
+		if len(recorded()) < galera.Nodes {
 			return errors.New("there are fewer")
 		}
 		return nil
@@ -62,7 +63,7 @@ func TestSettings(t *testing.T) {
 	wrapper.Signal(t, syscall.SIGINT)
 	wrapper.Status(t, 60*time.Second)
 
-	out, err := exec.Command(env.binary, "report", id, "--data-dir="+a.DataDir, "--format=markdown").CombinedOutput()
+	out, err := exec.Command(env.Binary, "report", id, "--data-dir="+a.DataDir, "--format=markdown").CombinedOutput()
 	if err != nil {
 		t.Fatalf("report: %v\n%s", err, out)
 	}

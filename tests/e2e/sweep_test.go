@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/benchwatch/benchwatch/internal/agents"
+	"github.com/benchwatch/benchwatch/tests/e2e/galera"
 )
 
 // A sweep over a setting of the servers, which a hook sets. Its table has the throughput of
@@ -22,20 +23,20 @@ func TestSweepOverServerSetting(t *testing.T) {
 	waitSynced(t)
 	dir := t.TempDir()
 	config := filepath.Join(dir, "benchwatch.yml")
-	text := fmt.Sprintf("data_dir: %s/data\nsample_interval: 1s\n%s", dir, clusterTargets())
+	text := fmt.Sprintf("data_dir: %s/data\nsample_interval: 1s\n%s", dir, env.Targets())
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	client := filepath.Join(dir, "servers")
 	must(t, agents.Build(client, "internal/servers/cmd"))
-	hook := fmt.Sprintf(`for n in 1 2 3; do %s flow-control-limit %s $n {fc_limit}; done`, client, env.cluster.Dir)
+	hook := fmt.Sprintf(`for n in 1 2 3; do %s flow-control-limit %s $n {fc_limit}; done`, client, env.Cluster.Dir)
 	t.Cleanup(func() {
-		for n := 1; n <= nodes; n++ {
-			must(t, env.cluster.SetFlowControlLimit(context.Background(), n, 16))
+		for n := 1; n <= galera.Nodes; n++ {
+			must(t, env.Cluster.SetFlowControlLimit(context.Background(), n, 16))
 		}
 	})
 	args := []string{"sweep", "--config.file=" + config, "--set=fc_limit=24,240", "--before=" + hook, "--format=json", "--"}
-	out, err := exec.Command(env.binary, append(args, load(7)...)...).Output()
+	out, err := exec.Command(env.Binary, append(args, env.Load(7)...)...).Output()
 	if err != nil {
 		t.Fatalf("sweep: %v\n%s", err, out)
 	}
@@ -60,7 +61,7 @@ func TestSweepOverServerSetting(t *testing.T) {
 		for _, m := range s.Servers {
 			seen[m.Name+" "+m.Unit] = m.Value
 		}
-		for n := 1; n <= nodes; n++ {
+		for n := 1; n <= galera.Nodes; n++ {
 			// All nodes apply what one node commits.
 			if rate := seen[fmt.Sprintf("n%d write sets per_second", n)]; rate < s.TPS.Median/2 || rate > s.TPS.Median*2 {
 				t.Errorf("n%d: %g write sets a second, the tool has %g transactions", n, rate, s.TPS.Median)
@@ -96,7 +97,7 @@ func compares(text, measure string) bool {
 
 func compare(t *testing.T, config string, groups ...string) string {
 	t.Helper()
-	out, err := exec.Command(env.binary, append([]string{"compare", "--all", "--config.file=" + config}, groups...)...).Output()
+	out, err := exec.Command(env.Binary, append([]string{"compare", "--all", "--config.file=" + config}, groups...)...).Output()
 	if err != nil {
 		t.Fatalf("compare: %v\n%s", err, out)
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/record"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 	"github.com/benchwatch/benchwatch/internal/agents"
+	"github.com/benchwatch/benchwatch/tests/e2e/galera"
 )
 
 // One sweep over the number of threads prints what articles about clusters print: throughput, latency, and the CPU of
@@ -32,27 +33,27 @@ func TestSweepHasCPUOfEachNode(t *testing.T) {
 	var machines []*oneProcess
 	var targets strings.Builder
 	targets.WriteString("targets:\n")
-	for n := 1; n <= nodes; n++ {
-		m := newOneProcess(t, filepath.Join(dir, fmt.Sprintf("proc%d", n)), env.cluster.PID(n))
+	for n := 1; n <= galera.Nodes; n++ {
+		m := newOneProcess(t, filepath.Join(dir, fmt.Sprintf("proc%d", n)), env.Cluster.PID(n))
 		machines = append(machines, m)
 		fmt.Fprintf(&targets, "  - {name: n%d, engine: mysql, cluster: e2e, address: '%s', user: monitor, password_file: %s/monitor.password, node_exporter: 'http://%s/metrics'}\n",
-			n, env.cluster.Address(n), env.cluster.Dir, m.exporter(t))
+			n, env.Cluster.Address(n), env.Cluster.Dir, m.exporter(t))
 	}
 	config := filepath.Join(dir, "benchwatch.yml")
 	write(t, config, fmt.Sprintf("data_dir: %s/data\nsample_interval: 1s\n%s", dir, targets.String()))
 
 	sweep := func(args ...string) []byte {
 		t.Helper()
-		out, err := exec.Command(env.binary, append([]string{"sweep", "--config.file=" + config}, args...)...).Output()
+		out, err := exec.Command(env.Binary, append([]string{"sweep", "--config.file=" + config}, args...)...).Output()
 		if err != nil {
 			t.Fatalf("sweep: %v\n%s", err, out)
 		}
 		return out
 	}
 	text := string(sweep(append([]string{"--set=threads=1,4", "--"},
-		sysbench("oltp_read_write", "--threads={threads}", "--report-interval=1", "--time=8", "run")...)...))
+		env.Sysbench("oltp_read_write", "--threads={threads}", "--report-interval=1", "--time=8", "run")...)...))
 	t.Log(text)
-	for n := 1; n <= nodes; n++ {
+	for n := 1; n <= galera.Nodes; n++ {
 		if column := fmt.Sprintf("n%d cpu busy %%", n); !strings.Contains(text, column) {
 			t.Errorf("no column %q", column)
 		}
@@ -85,7 +86,7 @@ func TestSweepHasCPUOfEachNode(t *testing.T) {
 		h, err := record.Read(t.Context(), run, registry.Tools.ByName("sysbench"))
 		must(t, err)
 		var different []float64
-		for n := 1; n <= nodes; n++ {
+		for n := 1; n <= galera.Nodes; n++ {
 			name := fmt.Sprintf("n%d", n)
 			j := indexOf(h.Hosts, name)
 			if j < 0 {

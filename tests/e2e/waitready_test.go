@@ -12,6 +12,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 	"github.com/benchwatch/benchwatch/internal/agents"
+	"github.com/benchwatch/benchwatch/tests/e2e/galera"
 )
 
 // A run with --wait-ready begins only after a node that was desynced is a full member again.
@@ -20,8 +21,8 @@ func TestWaitReady(t *testing.T) {
 	dir := t.TempDir()
 	config := filepath.Join(dir, "benchwatch.yml")
 	var targets strings.Builder
-	for n := 1; n <= nodes; n++ {
-		fmt.Fprintf(&targets, "  - {name: n%d, engine: mysql, cluster: e2e, address: '%s', user: monitor, password_file: %s/monitor.password}\n", n, env.cluster.Address(n), env.cluster.Dir)
+	for n := 1; n <= galera.Nodes; n++ {
+		fmt.Fprintf(&targets, "  - {name: n%d, engine: mysql, cluster: e2e, address: '%s', user: monitor, password_file: %s/monitor.password}\n", n, env.Cluster.Address(n), env.Cluster.Dir)
 	}
 	write(t, config, fmt.Sprintf("data_dir: %s/data\nsample_interval: 1s\ntargets:\n%s", dir, targets.String()))
 
@@ -36,7 +37,7 @@ func TestWaitReady(t *testing.T) {
 	t.Cleanup(sync)
 	run := func(options ...string) *exec.Cmd {
 		args := append([]string{"run", "--config.file=" + config, "--wait-ready", "--linger=0s", "--web.listen-address=127.0.0.1:0"}, options...)
-		return exec.Command(env.binary, append(append(args, "--"), load(1)...)...)
+		return exec.Command(env.Binary, append(append(args, "--"), env.Load(1)...)...)
 	}
 	out, err := run("--drain-timeout=3s", "--run-id=late").CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "the servers are not ready: n3 is donor or desynced\n") {

@@ -1,6 +1,6 @@
 //go:build e2e
 
-package e2e
+package monitoring
 
 import (
 	"encoding/json"
@@ -25,7 +25,7 @@ import (
 // The doctor finds nothing wrong with a Prometheus that has the repository's rules, and
 // names each fault of one.
 func TestDoctorOfAPrometheus(t *testing.T) {
-	a := startAgent(t, "")
+	a := env.StartAgent(t, "")
 	dir := t.TempDir()
 	rules := filepath.Join(dir, "rules")
 	must(t, os.Mkdir(rules, 0o755))
@@ -54,7 +54,7 @@ func TestDoctorOfAPrometheus(t *testing.T) {
 		file := a.Config
 		must(t, os.WriteFile(file, fmt.Appendf(nil, "data_dir: %s\nprometheus: {url: 'http://%s'}\n", a.DataDir, address), 0o644))
 		agents.Wait(t, 40*time.Second, name, func() error {
-			out, err := exec.Command(env.binary, "doctor", "--config.file="+file, "--format=json").Output()
+			out, err := exec.Command(env.Binary, "doctor", "--config.file="+file, "--format=json").Output()
 			var exit *exec.ExitError
 			if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 1) {
 				return err
@@ -113,7 +113,7 @@ func TestDoctorOfAPrometheus(t *testing.T) {
 
 // The doctor compares the webhooks of a real Alertmanager with the agents that Prometheus scrapes.
 func TestDoctorOfAnAlertmanager(t *testing.T) {
-	a, b := startAgent(t, ""), startAgent(t, "")
+	a, b := env.StartAgent(t, ""), env.StartAgent(t, "")
 	dir := t.TempDir()
 	file := func(name, text string) string {
 		path := filepath.Join(dir, name)
@@ -136,7 +136,7 @@ func TestDoctorOfAnAlertmanager(t *testing.T) {
 	expect := func(want string) {
 		t.Helper()
 		agents.Wait(t, 40*time.Second, want, func() error {
-			out, _ := exec.Command(env.binary, "doctor", "--config.file="+a.Config).CombinedOutput() // it fails: there are no rules
+			out, _ := exec.Command(env.Binary, "doctor", "--config.file="+a.Config).CombinedOutput() // it fails: there are no rules
 			if !strings.Contains(string(out), want) {
 				return fmt.Errorf("doctor: %s", out)
 			}
@@ -155,7 +155,7 @@ func TestDoctorOfAnAlertmanager(t *testing.T) {
 func copyRules(t *testing.T, folder string) {
 	t.Helper()
 	for _, pattern := range []string{"alerts/*.rules.yml", "prometheus/rules/*.yml"} {
-		files, err := filepath.Glob(filepath.Join(env.root, pattern))
+		files, err := filepath.Glob(filepath.Join(env.Root, pattern))
 		must(t, err)
 		for _, file := range files {
 			data, err := os.ReadFile(file)

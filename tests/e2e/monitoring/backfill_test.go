@@ -1,6 +1,6 @@
 //go:build e2e
 
-package e2e
+package monitoring
 
 import (
 	"fmt"
@@ -36,8 +36,8 @@ func TestBackfill(t *testing.T) {
 	if err := os.WriteFile(log, []byte(text.String()), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(filepath.Join(env.root, "scripts", "backfill.sh"), data, log, "--", "--start="+began.UTC().Format(time.RFC3339), "--label=via=atlas")
-	cmd.Env = append(os.Environ(), "BENCHWATCH="+env.binary)
+	cmd := exec.Command(filepath.Join(env.Root, "scripts", "backfill.sh"), data, log, "--", "--start="+began.UTC().Format(time.RFC3339), "--label=via=atlas")
+	cmd.Env = append(os.Environ(), "BENCHWATCH="+env.Binary)
 	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "blocks added") {
 		t.Fatalf("backfill.sh: %v\n%s", err, out)
 	}

@@ -1,6 +1,6 @@
 //go:build e2e
 
-package e2e
+package monitoring
 
 import (
 	"encoding/json"
@@ -113,15 +113,8 @@ const grafanaToken = "token-of-the-test"
 func grafanaConfig(t *testing.T, address string) string {
 	t.Helper()
 	file := t.TempDir() + "/token"
-	write(t, file, grafanaToken)
+	must(t, os.WriteFile(file, []byte(grafanaToken), 0o600))
 	return fmt.Sprintf("grafana: {url: 'http://%s', token_file: %s}\n", address, file)
-}
-
-func write(t *testing.T, file, text string) {
-	t.Helper()
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // cpu is a benchmark that needs no server.
@@ -153,7 +146,7 @@ func (g *grafana) markedOnce(t *testing.T, id string) {
 func TestGrafanaDown(t *testing.T) {
 	const id = "grafana-down"
 	address := agents.FreeAddress(t)
-	a := startAgent(t, grafanaConfig(t, address))
+	a := env.StartAgent(t, grafanaConfig(t, address))
 	wrapper := a.Run(t, id, cpu(3)...)
 	if status := wrapper.Status(t, 30*time.Second); status != 0 {
 		t.Fatalf("benchwatch run exited with %d", status)
@@ -216,7 +209,7 @@ func TestGrafanaTrouble(t *testing.T) {
 			g := &grafana{}
 			g.setTrouble(trouble(g))
 			g.serve(t, address)
-			a := startAgent(t, grafanaConfig(t, address))
+			a := env.StartAgent(t, grafanaConfig(t, address))
 			wrapper := a.Run(t, name, cpu(2)...)
 			wrapper.Status(t, 30*time.Second)
 			a.Closed(t, name, 30*time.Second)

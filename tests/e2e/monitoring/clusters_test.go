@@ -1,6 +1,6 @@
 //go:build e2e
 
-package e2e
+package monitoring
 
 import (
 	"bufio"
@@ -26,7 +26,7 @@ import (
 // startCluster starts a source and its replicas and creates sysbench's tables.
 func startCluster(t *testing.T, members int) *servers.Group {
 	t.Helper()
-	dir := filepath.Join(env.dir, strings.ReplaceAll(t.Name(), "/", "-"), fmt.Sprint(members))
+	dir := filepath.Join(env.Dir, strings.ReplaceAll(t.Name(), "/", "-"), fmt.Sprint(members))
 	must(t, os.MkdirAll(filepath.Dir(dir), 0o711))
 	g, err := servers.Start(t.Context(), dir, servers.MariaDB, servers.Options{Servers: members, Attached: true})
 	must(t, err)
@@ -102,7 +102,7 @@ func TestTwoClusters(t *testing.T) {
 				c.name, n, c.name, c.group.Address(n), c.group.Dir)
 		}
 	}
-	a := startAgent(t, config.String())
+	a := env.StartAgent(t, config.String())
 	stream := streamed(t, a.Address)
 	want := map[string][]string{"on-red": {"red1", "red2"}, "on-blue": {"blue1"}, "on-neither": nil}
 	all := slices.Concat(want["on-red"], want["on-blue"])
@@ -181,7 +181,7 @@ func TestTwoClusters(t *testing.T) {
 			"report": {"report", id, "--format=html"}, "markdown": {"report", id, "--format=markdown"}, "export": {"export", id, "--format=openmetrics"},
 			"csv": {"export", id, "--format=csv"},
 		} {
-			out, err := exec.Command(env.binary, append(args, "--data-dir="+a.DataDir)...).CombinedOutput()
+			out, err := exec.Command(env.Binary, append(args, "--data-dir="+a.DataDir)...).CombinedOutput()
 			if err != nil {
 				t.Errorf("%s: %s: %v\n%s", id, what, err, out)
 			}

@@ -1,6 +1,6 @@
 //go:build e2e
 
-package e2e
+package monitoring
 
 import (
 	"context"
@@ -32,21 +32,21 @@ type window struct {
 
 // monitored is the complete monitoring, with the configuration and rules of the project.
 type monitored struct {
-	*agent
+	*agents.Agent
 	agents.Prometheus
 	*servers.Monitoring
 }
 
 func startMonitoring(t *testing.T, grafanaAddress string) *monitored {
 	t.Helper()
-	m, err := servers.StartMonitoring(t.Context(), filepath.Join(t.TempDir(), "monitoring"), env.cluster, servers.MonitoringOptions{
-		Cluster: "e2e", Binary: env.binary, Attached: true,
+	m, err := servers.StartMonitoring(t.Context(), filepath.Join(t.TempDir(), "monitoring"), env.Cluster, servers.MonitoringOptions{
+		Cluster: "e2e", Binary: env.Binary, Attached: true,
 		Grafana: servers.Grafana{URL: "http://" + grafanaAddress, Token: grafanaToken},
 	})
 	must(t, err)
 	t.Cleanup(func() { must(t, m.Stop(context.Background())) })
 	return &monitored{
-		agent:      &agent{&agents.Agent{Binary: env.binary, Config: m.Dir + "/benchwatch.yml", DataDir: m.Dir + "/data", Address: m.Agent()}},
+		Agent:      &agents.Agent{Binary: env.Binary, Config: m.Dir + "/benchwatch.yml", DataDir: m.Dir + "/data", Address: m.Agent()},
 		Prometheus: agents.Prometheus{Address: m.Prometheus()},
 		Monitoring: m,
 	}
@@ -111,8 +111,8 @@ func TestDashboardsOfTwoClusters(t *testing.T) {
 		second += fmt.Sprintf("  - {name: p%d, engine: mysql, cluster: pair, address: '%s', user: monitor, password_file: %s/monitor.password}\n", n, pair.Address(n), pair.Dir)
 		own["on-pair"] = append(own["on-pair"], fmt.Sprintf("p%d", n), pair.Address(n))
 	}
-	for n := 1; n <= env.cluster.N; n++ {
-		own["on-galera"] = append(own["on-galera"], fmt.Sprintf("n%d", n), env.cluster.Address(n))
+	for n := 1; n <= env.Cluster.N; n++ {
+		own["on-galera"] = append(own["on-galera"], fmt.Sprintf("n%d", n), env.Cluster.Address(n))
 	}
 	own["on-pair"], own["on-galera"] = append(own["on-pair"], "pair", "on-pair"), append(own["on-galera"], "e2e", "on-galera")
 	must(t, os.WriteFile(m.Config, []byte(strings.Replace(string(config), "targets:\n", second, 1)), 0o600))
@@ -122,8 +122,8 @@ func TestDashboardsOfTwoClusters(t *testing.T) {
 	wrappers := []*agents.Process{
 		m.Run(t, "on-galera", options("--threads=4", "--time=35")...), m.Run(t, "on-pair", writing(pair, 35, "run")...),
 	}
-	must(t, env.cluster.Limit(t.Context(), 3, 5))
-	defer func() { must(t, env.cluster.Unlimit(context.Background(), 3)) }()
+	must(t, env.Cluster.Limit(t.Context(), 3, 5))
+	defer func() { must(t, env.Cluster.Unlimit(context.Background(), 3)) }()
 	m.has(t, `run_nodename_role:node_cpu_utilisation:rate20s{run="on-pair"}`)
 	m.has(t, `run:benchwatch_galera_flow_control_paused:ratio_rate15s{run="on-galera"}`)
 	windows := func(when string) (all []window) {
@@ -142,7 +142,7 @@ func TestDashboardsOfTwoClusters(t *testing.T) {
 			t.Errorf("benchwatch run exited with %d:\n%s", status, w.Output(t))
 		}
 	}
-	must(t, env.cluster.Unlimit(t.Context(), 3))
+	must(t, env.Cluster.Unlimit(t.Context(), 3))
 	for id := range own {
 		m.Closed(t, id, 60*time.Second)
 		m.has(t, fmt.Sprintf(`run:benchwatch_run_summary_latency_seconds:headline{run=%q}`, id))
@@ -161,7 +161,7 @@ func TestDashboardsOfTwoClusters(t *testing.T) {
 
 // options returns the load for the dashboards.
 func options(more ...string) []string {
-	return append(sysbench("oltp_write_only", "--report-interval=1"), append(more, "run")...)
+	return append(env.Sysbench("oltp_write_only", "--report-interval=1"), append(more, "run")...)
 }
 
 // finish runs a benchmark to its end.
@@ -196,11 +196,11 @@ func (m *monitored) opened(t *testing.T, id string) window {
 func (m *monitored) slowed(t *testing.T, id string) {
 	t.Helper()
 	m.Run(t, id, options("--threads=8", "--time=120")...)
-	if out, err := exec.Command(env.binary, "mark", "--config.file="+m.Config, "--run="+id, "n3 becomes slow").CombinedOutput(); err != nil {
+	if out, err := exec.Command(env.Binary, "mark", "--config.file="+m.Config, "--run="+id, "n3 becomes slow").CombinedOutput(); err != nil {
 		t.Fatalf("mark: %v\n%s", err, out)
 	}
-	must(t, env.cluster.Limit(t.Context(), 3, 2))
-	defer func() { must(t, env.cluster.Unlimit(t.Context(), 3)) }()
+	must(t, env.Cluster.Limit(t.Context(), 3, 2))
+	defer func() { must(t, env.Cluster.Unlimit(t.Context(), 3)) }()
 	m.has(t, `target:benchwatch_galera_flow_control_sent:share_rate30s{target="n3"} > 0.5`)
 	m.has(t, `ALERTS{alertname="GaleraFlowControlHigh",alertstate="firing"}`)
 	m.has(t, fmt.Sprintf(`benchwatch_run_active{run=%q} == 1`, id))
@@ -235,7 +235,7 @@ func (m *monitored) testDashboards(t *testing.T, tests string, windows []window)
 		t.Fatal(err)
 	}
 	cmd := exec.Command("go", "test", "-count=1", "-run", tests, ".")
-	cmd.Dir = filepath.Join(env.root, "tests", "dashboards")
+	cmd.Dir = filepath.Join(env.Root, "tests", "dashboards")
 	cmd.Env = append(os.Environ(), "PROMETHEUS_URL=http://"+m.Prometheus.Address, "PROMETHEUS_WINDOWS="+string(text),
 		"PROMETHEUS_DASHBOARDS=live-run,runs,galera,mysql,agent")
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -1,6 +1,6 @@
 //go:build e2e
 
-package e2e
+package monitoring
 
 import (
 	"fmt"
@@ -52,7 +52,7 @@ func TestRemoteWrite(t *testing.T) {
 		return p
 	}
 	export := func(p agents.Prometheus) (string, error) {
-		out, err := exec.Command(env.binary, "export", "--data-dir="+dir, "--start="+began.UTC().Format(time.RFC3339), "--remote-write=http://"+p.Address, log).CombinedOutput()
+		out, err := exec.Command(env.Binary, "export", "--data-dir="+dir, "--start="+began.UTC().Format(time.RFC3339), "--remote-write=http://"+p.Address, log).CombinedOutput()
 		return string(out), err
 	}
 
