@@ -188,7 +188,7 @@ export const aurora: Page = {
     timeline({
       title: 'Writer',
       unit: unit.none,
-      noData: 'No Aurora instance is sampled',
+      noData: 'No Aurora',
       span: 8,
       description: 'Role of each instance. A change is a failover, which resets counters. From benchwatch_aurora_writer.',
       queries: [agent(serverGauge('benchwatch_aurora_writer'), server)],
@@ -256,37 +256,6 @@ export const aurora: Page = {
         queries: [cloudwatch(recorded('server:aws_rds_queries:rate'), '{{server}}')],
       }),
       graph({
-        title: 'Volume operations',
-        unit: unit.perSecond,
-        noData: noCloudWatch,
-        span: 8,
-        description:
-          "Reads and writes per second on the cluster's volume, the mean of five minutes (CloudWatch's count divided by 300 s). AWS bills them. From aws_rds_volume_read_iops_sum and aws_rds_volume_write_iops_sum.",
-        queries: [
-          cloudwatch(
-            `max by (dimension_DBClusterIdentifier) (${ofRunClusters('aws_rds_volume_read_iops_sum')}) / 300`,
-            '{{dimension_DBClusterIdentifier}} reads',
-          ),
-          cloudwatch(
-            `max by (dimension_DBClusterIdentifier) (${ofRunClusters('aws_rds_volume_write_iops_sum')}) / 300`,
-            '{{dimension_DBClusterIdentifier}} writes',
-          ),
-        ],
-      }),
-      graph({
-        title: 'Network',
-        unit: unit.bytesPerSecond,
-        noData: noCloudWatch,
-        span: 8,
-        description: `Bytes per second from and to clients (solid), and to the volume (dashed). ${late} From aws_rds_network_receive_throughput_average and related metrics.`,
-        queries: [
-          cloudwatch(rds('aws_rds_network_receive_throughput_average'), '{{dimension_DBInstanceIdentifier}} in'),
-          cloudwatch(rds('aws_rds_network_transmit_throughput_average'), '{{dimension_DBInstanceIdentifier}} out'),
-          cloudwatch(rds('aws_rds_storage_network_transmit_throughput_average'), '{{dimension_DBInstanceIdentifier}} to volume'),
-        ],
-        overrides: [{ series: /.* to volume$/, set: [set.dashed(), set.noFill()] }],
-      }),
-      graph({
         title: 'Freeable memory',
         unit: unit.bytes,
         noData: noCloudWatch,
@@ -304,18 +273,41 @@ export const aurora: Page = {
         queries: [cloudwatch(rds('aws_rds_buffer_cache_hit_ratio_average'), '{{dimension_DBInstanceIdentifier}}')],
       }),
       graph({
-        title: 'Serverless capacity',
-        unit: unit.none,
-        noData: 'No CloudWatch exporter is scraped, or the instances are not serverless',
-        span: 8,
-        description: `Capacity units (ACU) of serverless instances. Capacity scales with the load: wait until it is constant before you measure. ${late} From aws_rds_serverless_database_capacity_average.`,
-        queries: [cloudwatch(rds('aws_rds_serverless_database_capacity_average'), '{{dimension_DBInstanceIdentifier}} ACU')],
+        title: 'Volume operations',
+        unit: unit.perSecond,
+        noData: noCloudWatch,
+        span: 12,
+        description:
+          "Reads and writes per second on the cluster's volume, the mean of five minutes (CloudWatch's count divided by 300 s). AWS bills them. From aws_rds_volume_read_iops_sum and aws_rds_volume_write_iops_sum.",
+        queries: [
+          cloudwatch(
+            `max by (dimension_DBClusterIdentifier) (${ofRunClusters('aws_rds_volume_read_iops_sum')}) / 300`,
+            '{{dimension_DBClusterIdentifier}} reads',
+          ),
+          cloudwatch(
+            `max by (dimension_DBClusterIdentifier) (${ofRunClusters('aws_rds_volume_write_iops_sum')}) / 300`,
+            '{{dimension_DBClusterIdentifier}} writes',
+          ),
+        ],
+      }),
+      graph({
+        title: 'Network',
+        unit: unit.bytesPerSecond,
+        noData: noCloudWatch,
+        span: 12,
+        description: `Bytes per second from and to clients (solid), and to the volume (dashed). ${late} From aws_rds_network_receive_throughput_average and related metrics.`,
+        queries: [
+          cloudwatch(rds('aws_rds_network_receive_throughput_average'), '{{dimension_DBInstanceIdentifier}} in'),
+          cloudwatch(rds('aws_rds_network_transmit_throughput_average'), '{{dimension_DBInstanceIdentifier}} out'),
+          cloudwatch(rds('aws_rds_storage_network_transmit_throughput_average'), '{{dimension_DBInstanceIdentifier}} to volume'),
+        ],
+        overrides: [{ series: /.* to volume$/, set: [set.dashed(), set.noFill()] }],
       }),
       graph({
         title: 'Disk operations of RDS MySQL',
         unit: unit.perSecond,
         noData: noDisk,
-        span: 8,
+        span: 12,
         description: `Reads and writes per second on the disk of each instance. Compare them with its provisioned IOPS. ${late} From aws_rds_read_iops_average and aws_rds_write_iops_average.`,
         queries: [
           cloudwatch(rds('aws_rds_read_iops_average'), '{{dimension_DBInstanceIdentifier}} reads'),
@@ -326,7 +318,7 @@ export const aurora: Page = {
         title: 'Disk latency of RDS MySQL',
         unit: unit.seconds,
         noData: noDisk,
-        span: 8,
+        span: 12,
         description: `Mean time of a read and of a write. ${late} From aws_rds_read_latency_average and aws_rds_write_latency_average.`,
         queries: [
           cloudwatch(rds('aws_rds_read_latency_average'), '{{dimension_DBInstanceIdentifier}} reads'),
@@ -337,9 +329,17 @@ export const aurora: Page = {
         title: 'Disk queue of RDS MySQL',
         unit: unit.none,
         noData: noDisk,
-        span: 8,
+        span: 12,
         description: `Reads and writes that wait for the disk. ${late} From aws_rds_disk_queue_depth_average.`,
         queries: [cloudwatch(rds('aws_rds_disk_queue_depth_average'), '{{dimension_DBInstanceIdentifier}}')],
+      }),
+      graph({
+        title: 'Serverless capacity',
+        unit: unit.none,
+        noData: 'No CloudWatch exporter is scraped, or the instances are not serverless',
+        span: 12,
+        description: `Capacity units (ACU) of serverless instances. Capacity scales with the load: wait until it is constant before you measure. ${late} From aws_rds_serverless_database_capacity_average.`,
+        queries: [cloudwatch(rds('aws_rds_serverless_database_capacity_average'), '{{dimension_DBInstanceIdentifier}} ACU')],
       }),
     ),
   ],

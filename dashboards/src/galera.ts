@@ -180,7 +180,7 @@ export const galera: Page = {
       description:
         'State that each node reports. Synced is good. GaleraNodeNotSynced fires after 10 s in another state. A node that was suspended and resumes reports "synced" for a few seconds although it is not: compare the configuration. From benchwatch_galera_local_state.',
       unit: unit.none,
-      noData,
+      noData: 'No node',
       span: 12,
       height: 7,
       queries: [agent(serverGauge('benchwatch_galera_local_state'), server)],
@@ -197,7 +197,7 @@ export const galera: Page = {
       description:
         'Whether each node is part of the primary component. A non-primary node refuses queries, and GaleraNodeNotPrimary fires. From benchwatch_galera_primary.',
       unit: unit.none,
-      noData,
+      noData: 'No node',
       span: 12,
       height: 7,
       queries: [agent(serverGauge('benchwatch_galera_primary'), server)],
@@ -240,7 +240,7 @@ export const galera: Page = {
       title: 'Ready',
       description: 'Whether each node accepts queries (wsrep_ready). A node that does not refuses all clients. From benchwatch_galera_ready.',
       unit: unit.none,
-      noData,
+      noData: 'No node',
       span: 8,
       queries: [agent(serverGauge('benchwatch_galera_ready'), server)],
       mappings: states({ '0': { text: 'refuses queries', color: 'red' }, '1': { text: 'ready', color: 'green' } }),
@@ -250,7 +250,7 @@ export const galera: Page = {
       description:
         'Whether each node is excluded from flow control: backup, FLUSH TABLES WITH READ LOCK, state transfer, or wsrep_desync. A desynced node may fall behind without limit. From benchwatch_galera_desync_count.',
       unit: unit.none,
-      noData,
+      noData: 'No node',
       span: 8,
       queries: [agent(`${serverGauge('benchwatch_galera_desync_count')} > bool 0`, server)],
       mappings: states({ '0': { text: 'in sync', color: 'green' }, '1': { text: 'desynced', color: 'orange' } }),

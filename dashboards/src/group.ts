@@ -69,7 +69,7 @@ export const groupPage: Page = {
       description:
         'What each generator does while its group is active: its tool has not started, it runs, it is silent (no report for more than two intervals while others report), or it has ended. Running to the end of the group is good; GroupGeneratorMissing fires otherwise. From benchwatch_run_generator_state.',
       unit: unit.none,
-      noData: 'No active group',
+      noData: 'No group',
       span: 24,
       height: 6,
       mappings: states({

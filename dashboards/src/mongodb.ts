@@ -315,7 +315,7 @@ export const mongodb: Page = {
       timeline({
         title: 'Member states',
         unit: unit.none,
-        noData: 'No replica set is sampled',
+        noData: 'No set',
         span: 8,
         description:
           'State of each member, as other members report it. One primary is good. MongoDBNoPrimary fires after 5 s without one. From benchwatch_mongodb_member_state.',
@@ -434,7 +434,7 @@ export const mongodb: Page = {
       timeline({
         title: 'Balancer',
         unit: unit.none,
-        noData: 'No mongos is sampled',
+        noData: 'No mongos',
         span: 8,
         description:
           'Whether the balancer is moving chunks. Idle is good. Moving chunks reduces throughput: stop the balancer during a run. From benchwatch_mongodb_balancer_running.',

@@ -61,7 +61,7 @@ export interface Common {
   /** What the panel shows, which values are good, and the source metric. */
   description: string;
   unit: string;
-  /** Shown instead of a bare "No data". */
+  /** Shown instead of a bare "No data"; in a chart of a run's values, with the other possible reason (see reasons). */
   noData: string;
   /** Width in columns of 24, height in rows. */
   span: number;
@@ -168,6 +168,13 @@ export const logarithmic = (latencies: boolean): ScaleDistributionConfigBuilder 
     ? new ScaleDistributionConfigBuilder().type(ScaleDistribution.Log).log(10)
     : new ScaleDistributionConfigBuilder().type(ScaleDistribution.Symlog).log(10).linearThreshold(1);
 
+/**
+ * Why a chart has no data. In a range of hours its points are minutes apart, and a
+ * run may lie between two of them.
+ */
+const reasons = (o: { noData: string; queries: Query[] }, tooShort: string): string =>
+  o.queries.some((q) => q.expr.includes('$run"')) ? o.noData + tooShort : o.noData;
+
 /** Lines over time. */
 export function graph(o: Graph): AnyPanel {
   const panel = new GraphBuilder()
@@ -176,7 +183,7 @@ export function graph(o: Graph): AnyPanel {
     .datasource(datasource)
     .targets(o.queries.map((q, i) => build(q, i)))
     .unit(o.unit)
-    .noValue(o.noData)
+    .noValue(reasons(o, '; or the run is too short for this time range'))
     .drawStyle(GraphDrawStyle.Line)
     .lineWidth(1)
     .fillOpacity(o.stacked ? 40 : 5)
@@ -235,16 +242,17 @@ function reasonQuery(queries: Query[]): DataqueryBuilder {
 
 /** States over time, one line per server. */
 export function timeline(o: Timeline): AnyPanel {
+  const noData = reasons(o, ', or too short a run');
   const panel = new TimelineBuilder()
     .title(o.title)
     .description(o.description)
     .datasource(datasource)
     .targets([...o.queries.map((q, i) => build(q, i)), reasonQuery(o.queries)])
     .unit(o.unit)
-    .noValue(o.noData)
+    .noValue(noData)
     .min(0)
     .decimals(0)
-    .mappings([...o.mappings, ...states({ [NOTHING]: { text: o.noData, color: 'transparent' } })])
+    .mappings([...o.mappings, ...states({ [NOTHING]: { text: noData, color: 'transparent' } })])
     .thresholds(thresholds(o.limits ?? neutral))
     .showValue(VisibilityMode.Auto)
     .mergeValues(true)

@@ -131,11 +131,20 @@ export const proxy: Page = {
         'Share of a core that each of the twelve busiest threads uses. A thread at 100 % is the bottleneck, even if the others are idle. ProxyCPUBound fires over 90 %. From benchwatch_proxy_thread_cpu_seconds_total.',
       queries: [agent(`topk(12, ${serverRate('benchwatch_proxy_thread_cpu_seconds_total', '', 'thread')})`, `${server} thread {{thread}}`)],
     }),
+    graph({
+      title: 'Proxy memory',
+      unit: unit.bytes,
+      noData: noAtlas,
+      span: 8,
+      description: 'Resident memory of the proxy. From benchwatch_proxy_resident_bytes.',
+      queries: [agent(serverGauge('benchwatch_proxy_resident_bytes'), server)],
+    }),
     timeline({
       title: 'Backends',
       unit: unit.none,
-      noData: 'No proxy is sampled',
-      span: 8,
+      noData: 'No proxy',
+      span: 24,
+      height: 7,
       description:
         'Whether the proxy uses each of its backends. ProxyBackendDown fires for an unused one. A proxy without traffic may not detect a failed backend. From benchwatch_proxy_backend_up (Atlas), haproxy_server_status or proxysql_connpool_conns_status.',
       queries: [
@@ -149,7 +158,7 @@ export const proxy: Page = {
       title: 'Client connections',
       unit: unit.count,
       noData: noProxy,
-      span: 8,
+      span: 12,
       description:
         'Connections from clients to the proxy. From benchwatch_proxy_client_connections, proxysql_client_connections_connected or haproxy_frontend_current_sessions.',
       queries: [
@@ -162,7 +171,7 @@ export const proxy: Page = {
       title: 'Backend connections',
       unit: unit.count,
       noData: noProxy,
-      span: 8,
+      span: 12,
       description:
         'Connections from the proxy to each backend. They stay in the pool after clients disconnect. From benchwatch_proxy_backend_connections, proxysql_connpool_conns or haproxy_server_current_sessions.',
       queries: [
@@ -171,14 +180,6 @@ export const proxy: Page = {
         exporter('instance, server', 'haproxy_server_current_sessions', '{{instance}} {{server}}'),
       ],
     }),
-    graph({
-      title: 'Proxy memory',
-      unit: unit.bytes,
-      noData: noAtlas,
-      span: 8,
-      description: 'Resident memory of the proxy. From benchwatch_proxy_resident_bytes.',
-      queries: [agent(serverGauge('benchwatch_proxy_resident_bytes'), server)],
-    }),
     row('Servers behind the proxy'),
     panels.queries(8, 'engine!="atlas"'),
     panels.threads(8, 'engine!="atlas"'),
@@ -186,7 +187,7 @@ export const proxy: Page = {
     graph({
       title: 'Queries by backend (ProxySQL)',
       unit: unit.perSecond,
-      noData: 'Atlas and HAProxy do not count queries; no ProxySQL is scraped',
+      noData: 'No ProxySQL is scraped, and Atlas and HAProxy do not count queries',
       span: 8,
       description: 'Queries per second by backend. Only ProxySQL counts them. From proxysql_connpool_conns_queries_total.',
       queries: [exporter('instance, endpoint', 'rate(proxysql_connpool_conns_queries_total[$__rate_interval])', '{{instance}} {{endpoint}}', 'sum')],

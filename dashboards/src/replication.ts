@@ -149,7 +149,7 @@ export const replicationPage: Page = {
         description:
           'Whether the receiver and the applier are running, by server and channel. ReplicationStopped fires after 5 s without one of them. From benchwatch_replication_running.',
         unit: unit.none,
-        noData: 'No replica is sampled',
+        noData: 'No replica',
         span: 8,
         queries: [agent(serverGauge('benchwatch_replication_running', '', 'channel', 'thread'), `${server} {{thread}} {{channel}}`)],
         mappings: states({ '0': { text: 'stopped', color: 'red' }, '1': { text: 'running', color: 'green' } }),
@@ -171,7 +171,7 @@ export const replicationPage: Page = {
         description:
           'State that each member reports. Online is good. GroupReplicationMemberNotOnline fires after 10 s in another state. From benchwatch_group_replication_member_state.',
         unit: unit.none,
-        noData: 'No group is sampled',
+        noData: 'No group',
         span: 8,
         queries: [agent(serverGauge('benchwatch_group_replication_member_state'), server)],
         mappings: states({
@@ -187,7 +187,7 @@ export const replicationPage: Page = {
         description:
           'Role of each member. Single-primary mode has exactly one primary, and none for about 20 s after the primary was killed. GroupReplicationNoPrimary fires after 5 s without a primary. From benchwatch_group_replication_primary.',
         unit: unit.none,
-        noData: 'No group is sampled',
+        noData: 'No group',
         span: 8,
         queries: [agent(serverGauge('benchwatch_group_replication_primary'), server)],
         mappings: states({ '0': { text: 'secondary', color: 'blue' }, '1': { text: 'primary', color: 'green' } }),

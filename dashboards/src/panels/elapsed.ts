@@ -76,13 +76,19 @@ const label = (value: string): DynamicConfigValue => ({ id: 'custom.axisLabel', 
 
 /** One line per run over elapsed seconds, which are samples themselves: no time shift is needed. */
 export function overElapsed(title: string, yUnit: string, expr: string, description: string, only: (expr: string) => string): AnyPanel {
-  const x = 'Elapsed time of a run in this time range';
+  const x = 'Elapsed time of a run at a point of this time range';
   return chart({
     title,
     description: `${description} Lines are named by title and threads.`,
     yUnit,
     x,
-    xProperties: [set.unit(unit.clock), label('elapsed'), { id: 'custom.scaleDistribution', value: { type: ScaleDistribution.Linear } }],
+    // From zero: with a single point Grafana would write NaN on the axis.
+    xProperties: [
+      set.unit(unit.clock),
+      label('elapsed'),
+      { id: 'min', value: 0 },
+      { id: 'custom.scaleDistribution', value: { type: ScaleDistribution.Linear } },
+    ],
     // A line without a value would fill the legend with the text for a missing field. A row
     // without a place on the axis, which a recorded series has after the run's last second,
     // would make Grafana draw no line at all.
@@ -91,8 +97,9 @@ export function overElapsed(title: string, yUnit: string, expr: string, descript
       samples(lined(only(`(${expr}) and on (run) benchwatch_run_elapsed_seconds{${runs}}`))),
     ],
     transformations: [{ id: 'merge', options: {} }, ...columnPerLine(x, 'Value #A', 'Value #B')],
-    points: VisibilityMode.Never,
-  });
+    // A short run may have a single point in a range of hours.
+    points: VisibilityMode.Auto,
+  }).pointSize(4);
 }
 
 /** One line per workload, tool and target: the scaling chart of benchmark reports. */

@@ -156,7 +156,8 @@ export function throughputOverTime(span: number, height = 10): AnyPanel {
       agent(
         ofSeveral(
           alternatives('name', {
-            transactions: `max by (run) (benchwatch_run_operations_per_second{op="transaction", ${runs}})`,
+            // Prometheus orders series by their labels: this one is the first of the legend.
+            transactions: named(`max by (run) (benchwatch_run_operations_per_second{op="transaction", ${runs}})`, 'first', 'yes'),
             rate: `max by (run) (benchwatch_run_requested_operations_per_second{${runs}}) and on (run) benchwatch_run_active == 1`,
             'client threads': `max by (run) (benchwatch_run_threads{${runs}})`,
           }),
@@ -233,7 +234,7 @@ export function errorsOverTime(span: number): AnyPanel {
     description:
       'Errors and reconnects per second that the tool counted. They include errors that the tool is configured to ignore, such as deadlocks. Zero is good. RunErrors fires over 1 % of the transactions. From benchwatch_run_errors_total and benchwatch_run_reconnects_total.',
     unit: unit.events,
-    noData: 'No run in this time range, or it was too short for a rate',
+    noData: 'No run in this time range',
     span,
     queries: [
       agent(

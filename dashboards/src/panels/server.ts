@@ -13,7 +13,7 @@ export function up(span: number, of = ''): AnyPanel {
     description:
       'Whether each selected server answered within the tick. A stopped or hanging server is down. DatabaseDown fires after 5 s. From benchwatch_db_up.',
     unit: unit.none,
-    noData: 'No server is sampled',
+    noData: 'No server',
     span,
     queries: [agent(serverGauge('benchwatch_db_up', of), server)],
     mappings: states({ '0': { text: 'down', color: 'red' }, '1': { text: 'up', color: 'green' } }),
