@@ -63,13 +63,13 @@ for folder in "${all[@]}"; do
 done
 
 # They repeat what other tests do under the race detector, a hundred or a million times.
-repeating='^(TestFollowingModel|TestWeek|TestFalseVerdicts|TestTimeToFind)$'
+repeating='^(TestFollowingModel|TestWeek|TestFalseVerdicts|TestTimeToFind|TestReportOfTenHours)$'
 
 computing() {
 	suite lint "$here/lint.sh"
 	suite unit go_suite -timeout 20m "${sequential[@]}"
 	suite race go_suite -race -timeout 20m -skip "$repeating" "${concurrent[@]}"
-	suite repeating go_suite -timeout 20m -run "$repeating" ./agent/run/live ./agent/many/ab
+	suite repeating go_suite -timeout 20m -run "$repeating" ./agent/run/live ./agent/many/ab ./agent/show/report
 	suite shipped go_suite ./tests/... # rules, dashboards, containers
 }
 
