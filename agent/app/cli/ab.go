@@ -77,8 +77,7 @@ func newAB() *cobra.Command {
 	cmd.whole(&r.seed, "seed", "N", "Seed of the order of the blocks (default: random)")
 	r.toggling.declare(cmd)
 	r.addRunning(cmd)
-	r.format = text
-	cmd.choice(&r.format, "format", "FORMAT", "Format of the result: text, markdown, html, json or junit", "text", "markdown", "html", "json", "junit")
+	r.declareFormat(cmd, "Format of the result: text, markdown, html, json or junit (default: by the name of the file, else text)", "text", "markdown", "html", "json", "junit")
 	r.course, r.print, r.execute = r.plan, r.result, r.runBlocks
 	return cmd.does(func(s Streams) error {
 		r.streams = s

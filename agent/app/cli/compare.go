@@ -26,7 +26,6 @@ type compareCommand struct {
 	*store
 	output
 	specs  []string
-	format string
 	failIf []string
 	strict bool
 	// Of the figures over a parameter.
@@ -43,8 +42,7 @@ func newCompare() *cobra.Command {
 		"benchwatch compare version=1.2 version=1.3 --fail-if 'tps<-5%' --fail-if 'p99>+10%'")
 	r := &compareCommand{}
 	cmd.arguments(&r.specs, "GROUP...", "Ids of runs with commas, labels k=v[,k=v], or last=N and labels for the N newest other runs; the first group is the baseline")
-	r.format = "text"
-	cmd.choice(&r.format, "format", "FORMAT", "Format of the comparison: text, markdown, csv, json, html, svg (one figure over --x) or junit", "text", "markdown", "csv", "json", "html", "svg", "junit")
+	r.declareFormat(cmd, "Format of the comparison: text, markdown, csv, json, html, svg (one figure over --x) or junit (default: by the name of the file, else text)", "text", "markdown", "csv", "json", "html", "svg", "junit")
 	cmd.texts(&r.failIf, "fail-if", "LIMIT", "Exit with status 3 if a group is beyond this limit by more than noise: tps<-5%, p99>+10% (relative to the baseline), lag>10s, errors>1%; repeatable")
 	cmd.toggle(&r.strict, "strict", "Exit with status 4 if the runs don't show whether a limit of --fail-if is broken")
 	cmd.text(&r.x, "x", "NAME", "Fact, label or server setting along the axis of the figures; with it, one group is enough (default: the fact that varies, preferably threads)")

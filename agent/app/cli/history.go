@@ -31,7 +31,6 @@ type historyCommand struct {
 	measure string
 	by      string
 	mark    bool
-	format  string
 }
 
 func newHistory() *cobra.Command {
@@ -43,8 +42,7 @@ func newHistory() *cobra.Command {
 	cmd.text(&r.measure, "measure", "NAME", "Measure: tps, qps, tpmc, errors, a statistic of the latency (avg, p95 …), lag, flow_control or drain; ratio shows the A/B comparisons")
 	cmd.text(&r.by, "by", "NAME,NAME...", "Labels and facts with one series per value, in addition to tool, workload, threads, verb, the tool's options and the parameters of sweeps")
 	cmd.toggle(&r.mark, "mark", "Mark the first run of each new level")
-	r.format = "text"
-	cmd.choice(&r.format, "format", "FORMAT", "Format of the result: text, markdown, html, csv or json", "text", "markdown", "html", "csv", "json")
+	r.declareFormat(cmd, "Format of the result: text, markdown, html, csv or json (default: by the name of the file, else text)", "text", "markdown", "html", "csv", "json")
 	r.output.declare(cmd)
 	r.declareAll(cmd)
 	r.store = addReadingStore(cmd)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,8 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/base/terminal"
 	"github.com/benchwatch/benchwatch/agent/many/compare"
@@ -18,8 +21,19 @@ import (
 
 // output is the file that a document is written to.
 type output struct {
-	file string
-	all  bool // also what a text usually leaves out
+	file    string
+	all     bool // also what a text usually leaves out
+	format  string
+	formats []string
+}
+
+// extensions are the ends of the names of files by their format, if that is not its name.
+var extensions = map[string]string{"htm": "html", "md": "markdown", "txt": text}
+
+// declareFormat adds --format. Without it and without a known end of the file's name the format stays empty.
+func (o *output) declareFormat(cmd command, help string, formats ...string) {
+	o.formats = formats
+	cmd.choice(&o.format, "format", "FORMAT", help, formats...)
 }
 
 func (o *output) declare(cmd command) {
@@ -30,8 +44,13 @@ func (o *output) declareAll(cmd command) {
 	cmd.toggle(&o.all, "all", "Print everything, including rows, columns and sections that are usually left out of the text")
 }
 
-// check returns an error if the file can't be written, before the work is done.
+// check returns an error if the file can't be written, before the work is done, and
+// sets the format by the file's name.
 func (o *output) check() error {
+	end := strings.TrimPrefix(filepath.Ext(o.file), ".")
+	if format := cmp.Or(extensions[end], end); o.format == "" && slices.Contains(o.formats, format) {
+		o.format = format
+	}
 	if o.file == "" || o.file == "-" {
 		return nil
 	}

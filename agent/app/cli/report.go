@@ -19,8 +19,7 @@ import (
 type reportCommand struct {
 	*store
 	output
-	names  []string
-	format string
+	names []string
 }
 
 func newReport() *cobra.Command {
@@ -28,7 +27,7 @@ func newReport() *cobra.Command {
 		"benchwatch report last --output=report.html")
 	r := &reportCommand{}
 	cmd.arguments(&r.names, "RUN...", "Id of a run, its beginning, or last")
-	cmd.choice(&r.format, "format", "FORMAT", "Format of the report: text, html, markdown, csv or json (default: text on a terminal, else html)", "text", "html", "markdown", "csv", "json")
+	r.declareFormat(cmd, "Format of the report: text, html, markdown, csv or json (default: by the name of the file, text on a terminal, else html)", "text", "html", "markdown", "csv", "json")
 	r.output.declare(cmd)
 	r.declareAll(cmd)
 	r.store = addReadingStore(cmd)
@@ -39,15 +38,15 @@ func (r *reportCommand) run(s Streams) error {
 	if err := r.loadToRead(s); err != nil {
 		return err
 	}
+	if err := r.check(); err != nil {
+		return err
+	}
 	screen := r.screen(s)
 	if r.format == "" {
 		r.format = "html"
 		if screen.Is {
 			r.format = "text"
 		}
-	}
-	if err := r.check(); err != nil {
-		return err
 	}
 	dirs, err := r.findRuns(r.names)
 	if err != nil {

@@ -49,7 +49,6 @@ type sweepCommand struct {
 	*connecting
 	inject  bool
 	verbose bool
-	format  string
 	measure string
 	averaging
 	command []string
@@ -111,8 +110,7 @@ func (r *sweepCommand) addRunning(cmd command) {
 
 // addResult adds the flags of the result of a sweep.
 func (r *sweepCommand) addResult(cmd command) {
-	r.format = "text"
-	cmd.choice(&r.format, "format", "FORMAT", "Format of the result: text, markdown, html, svg (one figure), csv or json", "text", "markdown", "html", "svg", "csv", "json")
+	r.declareFormat(cmd, "Format of the result: text, markdown, html, svg (one figure), csv or json (default: by the name of the file, else text)", "text", "markdown", "html", "svg", "csv", "json")
 	r.measure = "tps"
 	cmd.text(&r.measure, "measure", "NAME", "Measure of the figure of --format=svg: tps, qps, tpmc, a statistic of the latency, lag …")
 	r.averaging.declare(cmd)

@@ -253,14 +253,14 @@ func errorsOf(before, after []review.Row) string {
 
 // remedy describes what would prove the differences of group i; empty if its runs suffice.
 func (c *Comparison) remedy(i int) string {
-	fewest := math.MaxInt
+	fewest, most := math.MaxInt, 0
 	for j := range c.Lines {
 		if before, s := &c.Lines[j].Samples[0], &c.Lines[j].Samples[i]; c.Lines[j].isHeadline && before.N > 0 && s.N > 0 {
-			fewest = min(fewest, before.N, s.N)
+			fewest, most = min(fewest, before.N, s.N), max(most, before.N, s.N)
 		}
 	}
 	switch {
-	case fewest == 1:
+	case most == 1:
 		return "one run each: repeat them, at least 4 for each group"
 	case fewest < 4:
 		return "too few runs: make at least 4 for each group"
