@@ -222,7 +222,7 @@ func (p *Plan) check(limit *review.Condition, e *Estimate, floor series.Optional
 	isNoise := !p.NoControl && math.Abs(math.Log(e.Ratio.Value)) <= math.Log1p(floor.Value)
 	switch {
 	case beyond && isNoise:
-		return compare.Unclear, e.text() + ": not above the noise floor"
+		return compare.Unclear, e.text() + ": within the noise floor of " + floorText(floor.Value)
 	case beyond:
 		return compare.Broken, e.text()
 	case within:

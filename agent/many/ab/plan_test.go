@@ -170,7 +170,7 @@ func TestCourse(t *testing.T) {
 		if c.name == "lost blocks" && (!strings.Contains(strings.Join(r.Trust, "\n"), "3 pairs lost") || len(r.Failures()) != 3) {
 			t.Errorf("lost blocks are not reported: %+v", r.Trust)
 		}
-		if c.name == "out of time" && !strings.Contains(r.Summary[0], " pairs of at least 6, make --max-time longer") {
+		if c.name == "out of time" && !strings.Contains(r.Summary[0], " of the 6 pairs that a verdict needs: make --max-time longer") {
 			t.Errorf("what is missing is not said: %s", r.Summary[0])
 		}
 		if len(p.FailIf) > 0 && r.Check(Blocks(s))[0].Result != "held" {

@@ -222,12 +222,16 @@ func (r *Result) sentence(c *Comparison, arm string, floor series.Optional[float
 	text := fmt.Sprintf("undecided after %s: %s is at %s %%%s", terminal.Short(spent(blocks)), arm, percent(c.Ratio.Value), interval)
 	switch {
 	case len(c.pairs) < analysis.FewestPairs:
-		return text + fmt.Sprintf("; %s of at least %d, make --max-time longer or the blocks shorter", table.Plural(len(c.pairs), "pair"), analysis.FewestPairs)
+		text += fmt.Sprintf("; %d of the %d pairs that a verdict needs", len(c.pairs), analysis.FewestPairs)
+		if spent(blocks) >= r.plan.maxTime() {
+			text += ": make --max-time longer or the blocks shorter"
+		}
+		return text
 	case r.plan.NoControl || !c.Low.Known || c.Low.Value <= 1 && c.High.Value >= 1:
 	case !floor.Known:
 		return text + ", but the noise floor is not known yet"
 	case math.Abs(math.Log(c.Ratio.Value)) <= math.Log1p(floor.Value):
-		return text + fmt.Sprintf(", not above the noise floor of %.1f %%", 100*floor.Value)
+		return text + ", within the noise floor of " + floorText(floor.Value)
 	}
 	if n, ok := c.wanted(r.Limit); ok {
 		times := 1 + float64(n)/float64(len(c.pairs))
@@ -239,6 +243,12 @@ func (r *Result) sentence(c *Comparison, arm string, floor series.Optional[float
 		text += fmt.Sprintf("; about %.0f more minutes would decide %s", math.Ceil(more/60), share(r.Limit))
 	}
 	return text
+}
+
+// floorText returns the noise floor for both directions: an arm that is 50 % slower has half of the throughput, which
+// doubles on the way back.
+func floorText(floor float64) string {
+	return fmt.Sprintf("%s to %s %%", percent(1/(1+floor)), percent(1+floor))
 }
 
 // Bars draws the intervals, a line for each arm after the first, and explains them.
@@ -269,7 +279,7 @@ func (r *Result) trust(blocks []Block) []string {
 		}
 		lines = append(lines, text)
 		if r.NoiseFloor.Known {
-			add("noise floor %.1f %%: this machine can't show a smaller difference now", 100*r.NoiseFloor.Value)
+			add("noise floor %s: this machine can't show a difference within it now", floorText(r.NoiseFloor.Value))
 		}
 	} else {
 		add("no control: the noise floor of this machine is unknown")

@@ -1,10 +1,12 @@
 package compare
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/model/table"
+	"github.com/benchwatch/benchwatch/agent/run/record"
 	"github.com/benchwatch/benchwatch/agent/run/review"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
@@ -97,16 +99,31 @@ func factsByMeaning(groups []Group) []string {
 	return slices.Concat(labels, options, facts)
 }
 
-// settingsOf returns the names of the servers' settings in order.
+// settingsOf returns the names of the servers' settings in order. If they are not known of all runs, it returns those
+// that all runs have, which are settings of machines, but no version, which machines have, too.
 func settingsOf(groups []Group) []string {
-	var names []string
+	count, runs, unknown := map[string]int{}, 0, false
 	for _, g := range groups {
 		for i := range g.Runs {
+			runs++
+			unknown = unknown || !knowsSettings(&g.Runs[i], groups)
 			for name := range g.Runs[i].ServerSettings {
-				names = append(names, name)
+				count[name]++
 			}
 		}
 	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	names := slices.Sorted(maps.Keys(count))
+	if unknown {
+		names = slices.DeleteFunc(names, func(name string) bool { return count[name] < runs || name == record.VersionSetting })
+	}
+	return names
+}
+
+// knowsSettings reports whether the settings of a run's servers were recorded. Those of a machine may be although no
+// server was sampled, as behind a proxy.
+func knowsSettings(r *review.Row, groups []Group) bool {
+	isSampled := func(g Group) bool {
+		return slices.ContainsFunc(g.Runs, func(r review.Row) bool { return len(r.Servers) > 0 })
+	}
+	return len(r.ServerSettings) > 0 && (len(r.Servers) > 0 || !slices.ContainsFunc(groups, isSampled))
 }

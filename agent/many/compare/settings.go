@@ -2,7 +2,6 @@ package compare
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/benchwatch/benchwatch/agent/model/table"
@@ -15,29 +14,17 @@ const mostSettings = 12
 // compareSettings finds the settings of servers that are constant within each group but differ
 // between groups, and adds a note if some are unknown.
 func (c *Comparison) compareSettings(groups []Group) {
-	names := map[string]bool{}
 	var unknown, unsteady []string
-	partial, some := 0, false
+	partial := 0
 	for _, g := range groups {
-		known := true
-		for i := range g.Runs {
-			known = known && len(g.Runs[i].ServerSettings) > 0
-			for name := range g.Runs[i].ServerSettings {
-				names[name] = true
-			}
-		}
-		some = some || known
-		if !known {
+		if slices.ContainsFunc(g.Runs, func(r review.Row) bool { return !knowsSettings(&r, groups) }) {
 			unknown = append(unknown, g.Name)
 		}
 	}
-	if len(unknown) > 0 {
-		if some {
-			c.Notes = append(c.Notes, fmt.Sprintf("whether the servers' settings differ is unknown: none were recorded for runs of %s", table.Join(unknown)))
-		}
-		return
+	if n := len(unknown); n > 0 && n < len(groups) {
+		c.Notes = append(c.Notes, fmt.Sprintf("whether the servers' settings differ is unknown: none were recorded for runs of %s", table.Join(unknown)))
 	}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
+	for _, name := range settingsOf(groups) {
 		values, varies := groupValues(groups, func(r *review.Row) string { return r.ServerSettings[name] })
 		switch {
 		case varies:

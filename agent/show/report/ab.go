@@ -95,14 +95,11 @@ func (p *ABPage) verdict() document.Block {
 	r := &p.Result
 	var verdicts []document.Sentence
 	for i, text := range r.Summary {
-		level := document.Good
-		switch arm := &r.Arms[i+1]; {
-		case r.Breaks(arm):
-			level = document.Warning
-		case arm.Estimate.Verdict == ab.Undecided:
-			level = document.Unknown
+		line := document.Sentence{Strong: text}
+		if r.Breaks(&r.Arms[i+1]) {
+			line.Level = document.Warning
 		}
-		verdicts = append(verdicts, document.Sentence{Level: level, Strong: text})
+		verdicts = append(verdicts, line)
 	}
 	if r.Stopped != "" {
 		verdicts = append(verdicts, document.Sentence{Level: document.Warning, Text: "ended: " + r.Stopped})
