@@ -99,7 +99,8 @@ func startThanos(t *testing.T, root string) *thanos {
 	th.querier = th.queries(t, "querier", th.answers...)
 	th.ruler = th.part(t, "ruler", "rule", "--grpc-address="+ruled, "--data-dir="+th.rules, "--query=http://"+th.querier.address, "--eval-interval=5s",
 		"--rule-file="+filepath.Join(root, "prometheus/rules/*.yml"), "--rule-file="+filepath.Join(root, "alerts/*.rules.yml"),
-		fmt.Sprintf("--rule-query-offset=%v", ruleOffset), fmt.Sprintf("--label=%s=\"ruler1\"", replicaLabel), "--objstore.config-file="+th.objects)
+		fmt.Sprintf("--rule-query-offset=%v", ruleOffset), "--rule-concurrent-evaluation=4",
+		fmt.Sprintf("--label=%s=\"ruler1\"", replicaLabel), "--objstore.config-file="+th.objects)
 	// The receivers have newer data: a store that hangs does not delay its queries.
 	th.gateway = th.gatewayPart(t, kept, "--max-time=-3h")
 	parts := append(append([]*part{}, th.receivers...), th.router, th.gateway, th.querier, th.ruler)
