@@ -71,15 +71,13 @@ computing() {
 	suite race go_suite -race -timeout 20m -skip "$repeating" "${concurrent[@]}"
 	suite repeating go_suite -timeout 20m -run "$repeating" ./agent/run/live ./agent/many/ab ./agent/show/report
 	suite shipped go_suite ./tests/... # rules, dashboards, containers
+	suite page tests/web/run.sh
 }
 
-# Several packages at once: most of the time they wait for what servers report.
+# Two packages at once: most of the time they wait for what servers report.
 waiting() {
-	suite e2e go_suite -tags e2e -count 1 -p 3 -timeout 20m ./tests/tutorials ./tests/e2e/...
-	suite page tests/web/run.sh &
-	local page=$!
+	suite e2e go_suite -tags e2e -count 1 -p 2 -timeout 20m ./tests/tutorials ./tests/e2e/...
 	suite cli go_suite -timeout 20m -parallel 8 ./agent/app/cli
-	wait "$page"
 }
 
 # What computes runs beside what waits, at a priority that leaves the servers and the agents

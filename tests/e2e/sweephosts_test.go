@@ -101,8 +101,8 @@ func TestSweepHasCPUOfEachNode(t *testing.T) {
 				}
 			}
 			t.Logf("%s threads: %s %.1f %%, by the kernel %.1f %%", c.Values["threads"], name, got*100, want*100)
-			// A sample is taken within some tens of milliseconds of its tick, on a busy machine.
-			if !(math.Abs(got-want) < 0.02) {
+			// A sample is taken within some tenths of a second of its tick, on a full machine, of the 8 s that the tool runs.
+			if !(math.Abs(got-want) < 0.05) {
 				t.Errorf("%s threads: %s has %.3f, the kernel %.3f", c.Values["threads"], name, got, want)
 			}
 			different = append(different, got)

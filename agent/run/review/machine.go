@@ -50,6 +50,9 @@ func (m *Machine) Role() string {
 // MarshalJSON returns the machine with a field for each measure.
 func (m Machine) MarshalJSON() ([]byte, error) {
 	type plain Machine
+	if m.Roles == nil { // the run ended before they were recorded
+		m.Roles = []rundir.HostRole{}
+	}
 	return table.MarshalFields(plain(m), valueFields(m.Values))
 }
 

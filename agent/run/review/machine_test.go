@@ -1,6 +1,7 @@
 package review
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -42,5 +43,13 @@ func TestMachineLimits(t *testing.T) {
 	enough := map[string]string{host.OpenFiles: "1024", host.Processes: "unlimited", host.PortRange: "32768 60999", host.Governor: "performance"}
 	if got := of(rundir.GeneratorHost, enough); got != "" {
 		t.Error(got)
+	}
+}
+
+// A machine whose roles were not recorded has none, which is not null.
+func TestMachineWithoutRoles(t *testing.T) {
+	data, err := json.Marshal(Machine{Machine: rundir.Machine{Host: "vm"}})
+	if err != nil || !strings.Contains(string(data), `"roles":[]`) {
+		t.Errorf("%s, %v", data, err)
 	}
 }
