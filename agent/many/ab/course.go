@@ -206,7 +206,11 @@ func (p *Plan) Extend(s *sweep.Sweep) bool {
 		}
 	}
 	add := func(arm string, repeat int) {
-		s.Steps = append(s.Steps, sweep.Step{Number: len(s.Steps) + 1, Values: p.values(arm), Repeat: repeat, Warmup: repeat == 0, State: sweep.Pending})
+		step := sweep.Step{Number: len(s.Steps) + 1, Values: p.values(arm), Repeat: repeat, Warmup: repeat == 0, State: sweep.Pending}
+		if arm == Control {
+			step.Arm = p.alias(arm)
+		}
+		s.Steps = append(s.Steps, step)
 	}
 	order := p.Round(round)
 	add(p.alias(order[0]), 0)

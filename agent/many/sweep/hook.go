@@ -68,7 +68,7 @@ func variable(set string) string { return "BENCHWATCH_" + strings.ToUpper(set) }
 // SWEEP_NAME.
 func (s *Sweep) environment(step *Step) []string {
 	env := append(os.Environ(), "SWEEP_ID="+s.ID, "SWEEP_RUN="+step.RunID)
-	for name, value := range step.Values {
+	for name, value := range step.filling() {
 		env = append(env, variable(name)+"="+value, "SWEEP_"+strings.ToUpper(name)+"="+value)
 	}
 	return env
@@ -78,7 +78,7 @@ func (s *Sweep) environment(step *Step) []string {
 // placeholders.
 func hookText(command string, step *Step) string {
 	quoted := map[string]string{}
-	for name, value := range step.Values {
+	for name, value := range step.filling() {
 		quoted[name] = table.ShellWord(value)
 	}
 	return Fill(command, quoted)

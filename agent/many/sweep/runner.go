@@ -315,7 +315,7 @@ func (r *Runner) arguments(step *Step) []string {
 		args = append(args, "--label="+name+"="+labels[name])
 	}
 	args = append(args, "--")
-	return append(args, r.Commands.filled(step.Values)...)
+	return append(args, r.Commands.filled(step.filling())...)
 }
 
 // agentAway is how long an agent may be away before a run that only it could close is accepted as

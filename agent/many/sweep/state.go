@@ -37,7 +37,9 @@ type Step struct {
 	Values map[string]string `json:"values"`
 	Repeat int               `json:"repeat"`
 	Warmup bool              `json:"warmup,omitempty"`
-	State  State             `json:"state"`
+	// Arm is the arm as which a block runs if its values name the control: command and hooks get it as {arm}.
+	Arm   string `json:"arm,omitempty"`
+	State State  `json:"state"`
 	// RunID is the run of the last attempt. An attempt that was cut off is repeated with another
 	// id.
 	RunID   string `json:"run_id,omitempty"`
@@ -53,6 +55,16 @@ type Step struct {
 	Judgement Judgement `json:"judgement,omitempty"`
 	// Measured are values of the run by the name of the measure, if the sweep has a Plan.
 	Measured map[string]float64 `json:"measured,omitempty"`
+}
+
+// filling returns the values for the placeholders of the command and the hooks.
+func (s *Step) filling() map[string]string {
+	if s.Arm == "" {
+		return s.Values
+	}
+	values := maps.Clone(s.Values)
+	values[ArmSet] = s.Arm
+	return values
 }
 
 // Over reports whether nothing is left to do for the step.
