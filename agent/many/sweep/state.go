@@ -37,7 +37,7 @@ type Step struct {
 	Values map[string]string `json:"values"`
 	Repeat int               `json:"repeat"`
 	Warmup bool              `json:"warmup,omitempty"`
-	// Arm is the arm as which a block runs if its values name the control: command and hooks get it as {arm}.
+	// Arm is what {arm} means in command and hooks if the values name the control of an A/B comparison.
 	Arm   string `json:"arm,omitempty"`
 	State State  `json:"state"`
 	// RunID is the run of the last attempt. An attempt that was cut off is repeated with another
