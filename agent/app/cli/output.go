@@ -27,10 +27,10 @@ type output struct {
 	formats []string
 }
 
-// extensions are the ends of the names of files by their format, if that is not its name.
+// extensions are the formats of file extensions that are not named like their format.
 var extensions = map[string]string{"htm": "html", "md": "markdown", "txt": text}
 
-// declareFormat adds --format. Without it and without a known end of the file's name the format stays empty.
+// declareFormat adds --format. If neither the flag nor the file's extension gives a format, it stays empty.
 func (o *output) declareFormat(cmd command, help string, formats ...string) {
 	o.formats = formats
 	cmd.choice(&o.format, "format", "FORMAT", help, formats...)
@@ -44,11 +44,11 @@ func (o *output) declareAll(cmd command) {
 	cmd.toggle(&o.all, "all", "Print everything, including rows, columns and sections that are usually left out of the text")
 }
 
-// check returns an error if the file can't be written, before the work is done, and
-// sets the format by the file's name.
+// check returns an error if the file can't be written, before the work is done. Without --format, it takes the format
+// from the file's extension.
 func (o *output) check() error {
-	end := strings.TrimPrefix(filepath.Ext(o.file), ".")
-	if format := cmp.Or(extensions[end], end); o.format == "" && slices.Contains(o.formats, format) {
+	extension := strings.TrimPrefix(filepath.Ext(o.file), ".")
+	if format := cmp.Or(extensions[extension], extension); o.format == "" && slices.Contains(o.formats, format) {
 		o.format = format
 	}
 	if o.file == "" || o.file == "-" {

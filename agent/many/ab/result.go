@@ -245,8 +245,7 @@ func (r *Result) sentence(c *Comparison, arm string, floor series.Optional[float
 	return text
 }
 
-// floorText returns the noise floor for both directions: an arm that is 50 % slower has half of the throughput, which
-// doubles on the way back.
+// floorText returns the noise floor in both directions. They differ since the floor is a ratio: -33 % undoes +50 %.
 func floorText(floor float64) string {
 	return fmt.Sprintf("%s to %s %%", percent(1/(1+floor)), percent(1+floor))
 }

@@ -99,8 +99,8 @@ func factsByMeaning(groups []Group) []string {
 	return slices.Concat(labels, options, facts)
 }
 
-// settingsOf returns the names of the servers' settings in order. If they are not known of all runs, it returns those
-// that all runs have, which are settings of machines, but no version, which machines have, too.
+// settingsOf returns the names of the servers' settings in order. If some runs lack servers' settings, it returns the
+// names that all runs have, which are settings of machines. It leaves out "version", which servers and machines share.
 func settingsOf(groups []Group) []string {
 	count, runs, unknown := map[string]int{}, 0, false
 	for _, g := range groups {

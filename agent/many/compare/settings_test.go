@@ -8,7 +8,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/review"
 )
 
-// Runs through a proxy whose servers nobody sampled have settings of their machine only: the servers' are unknown
+// Runs through a proxy without sampled servers only have settings of their machine: the servers' settings are unknown
 // there, not different.
 func TestSettingsOfServersThatWereNotSampled(t *testing.T) {
 	runs := func(servers int, settings map[string]string) []review.Row {
