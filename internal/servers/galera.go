@@ -44,7 +44,7 @@ func (c *galera) config(n int) (string, error) {
 	for i := 1; i <= c.N; i++ {
 		peers = append(peers, address(c.Port+10+i))
 	}
-	return c.baseConfig(n, "binlog_format=ROW", "innodb_autoinc_lock_mode=2",
+	return c.mariadbConfig(n, "innodb_autoinc_lock_mode=2",
 		"wsrep_on=ON", "wsrep_provider="+c.provider, "wsrep_cluster_name=benchwatch",
 		"wsrep_cluster_address=gcomm://"+strings.Join(peers, ","),
 		fmt.Sprintf("wsrep_node_name=n%d", n), "wsrep_node_address=127.0.0.1", "wsrep_node_incoming_address="+c.Address(n),
@@ -202,19 +202,8 @@ func (c *galera) limit(ctx context.Context, n, percent int) error {
 	return c.setFlowControlLimit(ctx, n, 1)
 }
 
-func (c *galera) limitAppliers(ctx context.Context, n, percent int) (precise bool, err error) {
-	rows, err := c.ask(ctx, n, "SELECT tid FROM information_schema.processlist WHERE user = 'system user'")
-	if err != nil {
-		return false, err
-	}
-	var threads []string
-	for _, row := range rows {
-		threads = append(threads, row[0])
-	}
-	if len(threads) == 0 {
-		return false, fmt.Errorf("node %d shows no applier threads", n)
-	}
-	return c.limitCPU(n, percent, threads)
+func (c *galera) appliers(int) string {
+	return "SELECT tid FROM information_schema.processlist WHERE user = 'system user'"
 }
 
 func (c *galera) unlimit(ctx context.Context, n int) error {

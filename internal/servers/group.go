@@ -58,6 +58,9 @@ type system interface {
 	usable(ctx context.Context, n int) bool
 	// describe returns a server's state in a few words.
 	describe(ctx context.Context, n int) string
+	// appliers returns the statement for the kernel's numbers of the threads that apply what server n
+	// receives; empty if it has none or they also serve others.
+	appliers(n int) string
 	// limit limits the server, or its appliers, to a share of one core.
 	limit(ctx context.Context, n, percent int) error
 	unlimit(ctx context.Context, n int) error
@@ -310,6 +313,16 @@ var serverUser = sync.OnceValues(func() (*syscall.Credential, error) {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, err
 })
 
+// give makes a user the owner of files; nil: the caller, who already is.
+func give(as *syscall.Credential, files ...string) (err error) {
+	for _, file := range files {
+		if as != nil {
+			err = errors.Join(err, os.Chown(file, int(as.Uid), int(as.Gid)))
+		}
+	}
+	return err
+}
+
 // user is the user of the servers; nil: the caller. mongod accepts any, and its program is in the
 // caller's cache.
 func (g *Group) user() (*syscall.Credential, error) {
@@ -336,10 +349,8 @@ func (g *Group) makeFolder(ctx context.Context, n int) error {
 		if err := os.Mkdir(path, 0o700); err != nil {
 			return err
 		}
-		if as != nil {
-			if err := os.Chown(path, int(as.Uid), int(as.Gid)); err != nil {
-				return err
-			}
+		if err := give(as, path); err != nil {
+			return err
 		}
 	}
 	if err := run(ctx, as, "test", "-w", dir+"/data"); err != nil {
@@ -381,35 +392,23 @@ func (g *Group) launch(n int, args ...string) error {
 	p := program{args: args, log: log, user: as, attached: g.attached}
 	if as != nil {
 		p.env = []string{"HOME=/nonexistent"}
-		if err := os.Chown(log, int(as.Uid), int(as.Gid)); err != nil {
-			return err
-		}
+	}
+	if err := give(as, log); err != nil {
+		return err
 	}
 	return g.process(n).start(p)
 }
 
-// wait waits until a check succeeds. If the server ends or takes too long, the error contains the
-// server's log.
-func (g *Group) wait(ctx context.Context, n int, ready func() bool) error {
-	ctx, cancel := context.WithTimeout(ctx, startLimit)
-	defer cancel()
-	gone := false
-	err := poll(ctx, func() bool {
-		gone = g.process(n).pid() == 0
-		return gone || ready()
-	})
-	if err == nil && !gone {
-		return nil
+// wait waits until a check of a server succeeds.
+func (g *Group) wait(ctx context.Context, n int, ready func(context.Context) bool) error {
+	if err := g.process(n).await(ctx, startLimit, filepath.Join(g.folder(n), "error.log"), ready); err != nil {
+		return fmt.Errorf("server %d: %w", n, err)
 	}
-	log, _ := os.ReadFile(filepath.Join(g.folder(n), "error.log"))
-	if gone {
-		err = errors.New("did not start")
-	}
-	return fmt.Errorf("server %d: %w; the end of its log:\n%s", n, err, tail(string(log), 15))
+	return nil
 }
 
 func (g *Group) waitUsable(ctx context.Context, n int) error {
-	return g.wait(ctx, n, func() bool { return g.system.usable(ctx, n) })
+	return g.wait(ctx, n, func(ctx context.Context) bool { return g.system.usable(ctx, n) })
 }
 
 func (g *Group) waitAll(ctx context.Context) error {
@@ -607,10 +606,27 @@ func (g *Group) ask(ctx context.Context, n int, statements string) ([][]string, 
 	return g.Query(ctx, n, statements)
 }
 
-func (g *Group) answers(ctx context.Context, n int) bool {
+// What most kinds of servers have in common.
+
+func (g *Group) portsPerServer() int { return 1 }
+
+func (g *Group) forget() []string { return nil }
+
+func (g *Group) usable(ctx context.Context, n int) bool {
 	_, err := g.ask(ctx, n, "SELECT 1")
 	return err == nil
 }
+
+func (g *Group) limit(ctx context.Context, n, percent int) error {
+	_, err := g.limitAppliers(ctx, n, percent)
+	return err
+}
+
+func (g *Group) unlimit(_ context.Context, n int) error { return g.unlimitCPU(n) }
+
+func (g *Group) lag(ctx context.Context, n int) error { return g.limit(ctx, n, 2) }
+
+func (g *Group) unlag(_ context.Context, n int) error { return g.unlimitCPU(n) }
 
 // writeSysbenchConfig writes sysbench.cnf, since sysbench reads a password from a file only as part
 // of its whole configuration.

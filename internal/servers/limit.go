@@ -13,14 +13,129 @@ import (
 	"time"
 )
 
-// limitCPU limits server n to a percentage of one core. With cgroups only the given threads are
-// slowed, if any: a replica with slow appliers and fast network threads falls behind like a real
+// cgroups are the groups of one controller in the kernel.
+type cgroups struct {
+	root string
+	v2   bool
+}
+
+// findCgroups returns the groups of a controller by its name in version 2. In version 1 the controller io is blkio.
+func findCgroups(controller string) (cgroups, error) {
+	if enabled, err := os.ReadFile("/sys/fs/cgroup/cgroup.subtree_control"); err == nil {
+		if !slices.Contains(strings.Fields(string(enabled)), controller) {
+			return cgroups{}, fmt.Errorf("the %s controller is not enabled", controller)
+		}
+		return cgroups{"/sys/fs/cgroup", true}, nil
+	}
+	root := "/sys/fs/cgroup/" + strings.Replace(controller, "io", "blkio", 1)
+	// Without this check, an unmounted /sys would accept all of this as ordinary files.
+	_, err := os.Stat(filepath.Join(root, "cgroup.procs"))
+	return cgroups{root, false}, err
+}
+
+// cpuLimit returns what limits a group to a percentage of one core, by file.
+func (c cgroups) cpuLimit(percent int) map[string]string {
+	quota := fmt.Sprint(percent * 1000) // of 100 ms
+	if c.v2 {
+		return map[string]string{"cpu.max": quota + " 100000"}
+	}
+	return map[string]string{"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": quota}
+}
+
+// limit puts a process into a new group with limits by file. release puts it back; it may be called after the process
+// has ended.
+func (c cgroups) limit(pid int, name string, limits map[string]string) (release func() error, err error) {
+	group := filepath.Join(c.root, fmt.Sprintf("benchwatch-%s-%d", name, pid))
+	release = func() error {
+		err := put(filepath.Join(c.root, "cgroup.procs"), fmt.Sprint(pid))
+		if errors.Is(err, syscall.ESRCH) {
+			err = nil
+		}
+		return errors.Join(err, os.Remove(group))
+	}
+	if err := os.MkdirAll(group, 0o755); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(putAll(group, limits), put(filepath.Join(group, "cgroup.procs"), fmt.Sprint(pid))); err != nil {
+		return nil, errors.Join(err, release())
+	}
+	return release, nil
+}
+
+// LimitProcess limits a process to a percentage of one core by a cgroup. release removes the limit;
+// it may be called after the process has ended.
+func LimitProcess(pid, percent int) (release func() error, err error) {
+	groups, err := findCgroups("cpu")
+	if err != nil {
+		return nil, err
+	}
+	return groups.limit(pid, "tool", groups.cpuLimit(percent))
+}
+
+// LimitDisk limits server n to this many reads and writes per second on the disk with its data; 0: unlimited. It needs
+// the right to create cgroups with the controller io (version 1: blkio). release removes the limit.
+func (g *Group) LimitDisk(n, reads, writes int) (release func() error, err error) {
+	pid := g.PID(n)
+	if pid == 0 {
+		return nil, fmt.Errorf("server %d: %w", n, errNotRunning)
+	}
+	disk, err := diskOf(g.folder(n))
+	if err != nil {
+		return nil, err
+	}
+	groups, err := findCgroups("io")
+	if err != nil {
+		return nil, err
+	}
+	limits, all := map[string]string{}, disk
+	for name, v := range map[string]int{"read": reads, "write": writes} {
+		if v > 0 {
+			all += fmt.Sprintf(" %ciops=%d", name[0], v)
+			limits["blkio.throttle."+name+"_iops_device"] = fmt.Sprintf("%s %d", disk, v)
+		}
+	}
+	if groups.v2 {
+		limits = map[string]string{"io.max": all}
+	}
+	return groups.limit(pid, "disk", limits)
+}
+
+// diskOf returns the whole disk below a folder's file system as major:minor.
+func diskOf(folder string) (string, error) {
+	var s syscall.Stat_t
+	if err := syscall.Stat(folder, &s); err != nil {
+		return "", err
+	}
+	number := fmt.Sprintf("%d:%d", s.Dev>>8&0xfff, s.Dev&0xff|s.Dev>>12&0xfff00)
+	device, err := filepath.EvalSymlinks("/sys/dev/block/" + number)
+	if err != nil {
+		return "", fmt.Errorf("%s is not on a disk: %w", folder, err)
+	}
+	if _, err := os.Stat(filepath.Join(device, "partition")); err == nil {
+		text, err := os.ReadFile(filepath.Join(filepath.Dir(device), "dev"))
+		return strings.TrimSpace(string(text)), err
+	}
+	return number, nil
+}
+
+// limitAppliers limits the appliers of server n, or all of it if it has none, to a percentage of one core. With cgroups
+// only these threads are slowed: a replica with slow appliers and fast network threads falls behind like a real
 // one. Without the right to create cgroups, cpulimit alternately stops and continues the whole
 // process; precise is then false.
-func (g *Group) limitCPU(n, percent int, threads []string) (precise bool, err error) {
+func (g *Group) limitAppliers(ctx context.Context, n, percent int) (precise bool, err error) {
 	pid := g.PID(n)
 	if pid == 0 {
 		return false, fmt.Errorf("server %d: %w", n, errNotRunning)
+	}
+	var threads []string
+	if statement := g.system.appliers(n); statement != "" {
+		rows, err := g.ask(ctx, n, statement)
+		if err != nil {
+			return false, err
+		}
+		for _, row := range rows {
+			threads = append(threads, row[0])
+		}
 	}
 	if err := g.unlimitCPU(n); err != nil {
 		return false, err
@@ -72,61 +187,33 @@ func (g *Group) cpulimit(n int) process { return process(filepath.Join(g.folder(
 func (g *Group) cgroupFile(n int) string { return filepath.Join(g.folder(n), "cgroup") }
 
 func (g *Group) cgroup(n int) string {
-	text, err := os.ReadFile(g.cgroupFile(n))
-	if err != nil {
-		return ""
-	}
+	text, _ := os.ReadFile(g.cgroupFile(n)) // without a limit there is none
 	return string(text)
 }
 
 func (g *Group) limitByCgroup(n, pid, percent int, threads []string) error {
-	quota := fmt.Sprint(percent * 1000) // of 100 ms
-	enabled, err := os.ReadFile("/sys/fs/cgroup/cgroup.subtree_control")
-	if err == nil {
-		if !slices.Contains(strings.Fields(string(enabled)), "cpu") {
-			return errors.New("the cpu controller is not enabled")
-		}
-		group := fmt.Sprintf("/sys/fs/cgroup/benchwatch-%d", pid)
-		if err := g.makeCgroup(n, group); err != nil {
-			return err
-		}
+	groups, err := findCgroups("cpu")
+	if err != nil {
+		return err
+	}
+	group := filepath.Join(groups.root, fmt.Sprintf("benchwatch-%d", pid))
+	if err := errors.Join(os.MkdirAll(group, 0o755), os.WriteFile(g.cgroupFile(n), []byte(group), 0o644)); err != nil {
+		return err
+	}
+	members := "tasks"
+	if groups.v2 || len(threads) == 0 {
 		if err := put(filepath.Join(group, "cgroup.procs"), fmt.Sprint(pid)); err != nil || len(threads) == 0 {
-			return errors.Join(err, put(filepath.Join(group, "cpu.max"), quota+" 100000"))
+			return errors.Join(err, putAll(group, groups.cpuLimit(percent)))
 		}
 		// The threads of a process can only move to groups below the process's own group.
 		below := filepath.Join(group, "threads")
-		if err := os.MkdirAll(below, 0o755); err != nil {
+		if err := errors.Join(os.MkdirAll(below, 0o755), put(filepath.Join(below, "cgroup.type"), "threaded"),
+			put(filepath.Join(group, "cgroup.subtree_control"), "+cpu")); err != nil {
 			return err
 		}
-		return errors.Join(
-			put(filepath.Join(below, "cgroup.type"), "threaded"),
-			put(filepath.Join(group, "cgroup.subtree_control"), "+cpu"),
-			put(filepath.Join(below, "cgroup.threads"), threads...),
-			put(filepath.Join(below, "cpu.max"), quota+" 100000"))
+		group, members = below, "cgroup.threads"
 	}
-	const v1 = "/sys/fs/cgroup/cpu"
-	// Without this check, an unmounted /sys would accept all of this as ordinary files.
-	if _, err := os.Stat(filepath.Join(v1, "cgroup.procs")); err != nil {
-		return err
-	}
-	group := fmt.Sprintf("%s/benchwatch-%d", v1, pid)
-	if err := g.makeCgroup(n, group); err != nil {
-		return err
-	}
-	members := put(filepath.Join(group, "tasks"), threads...)
-	if len(threads) == 0 {
-		members = put(filepath.Join(group, "cgroup.procs"), fmt.Sprint(pid))
-	}
-	return errors.Join(members,
-		put(filepath.Join(group, "cpu.cfs_period_us"), "100000"),
-		put(filepath.Join(group, "cpu.cfs_quota_us"), quota))
-}
-
-func (g *Group) makeCgroup(n int, group string) error {
-	if err := os.MkdirAll(group, 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(g.cgroupFile(n), []byte(group), 0o644)
+	return errors.Join(put(filepath.Join(group, members), threads...), putAll(group, groups.cpuLimit(percent)))
 }
 
 // openCgroup removes the limits of a server's cgroup.
@@ -138,6 +225,14 @@ func (g *Group) openCgroup(n int) {
 	for file, open := range map[string]string{"cpu.cfs_quota_us": "-1", "cpu.max": "max", "threads/cpu.max": "max"} {
 		_ = put(filepath.Join(group, file), open) // each version of cgroups has its own files
 	}
+}
+
+// putAll writes a value to each of some files of a group.
+func putAll(group string, values map[string]string) (err error) {
+	for file, v := range values {
+		err = errors.Join(err, put(filepath.Join(group, file), v))
+	}
+	return err
 }
 
 // put writes values to a file of the kernel, one at a time.

@@ -107,19 +107,14 @@ func (m *Machines) Start(ctx context.Context, i int, attached bool) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
-	defer cancel()
-	for {
-		c, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-		if err == nil {
-			return c.Close()
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("sshd %d does not answer: %w", i, err)
-		case <-time.After(20 * time.Millisecond):
-		}
+	err = m.process(i).await(ctx, 20*time.Second, config+".log", func(ctx context.Context) bool {
+		c, err := (&net.Dialer{}).DialContext(ctx, "tcp", address(port))
+		return err == nil && c.Close() == nil
+	})
+	if err != nil {
+		return fmt.Errorf("sshd %d: %w", i, err)
 	}
+	return nil
 }
 
 // Disconnect ends a machine's sshd with all of its connections. Processes started through them

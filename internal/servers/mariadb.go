@@ -12,62 +12,69 @@ import (
 )
 
 // mariadb is a MariaDB server alone, or a primary with replicas by GTID.
-type mariadb struct {
+type mariadb struct{ mysqld }
+
+// mysqld is what MariaDB and MySQL have in common.
+type mysqld struct {
 	*Group
-	root unpacked
+	root    unpacked
+	program string
+	share   string // the folder with messages and system tables of an unpacked server
+}
+
+func (m *mysqld) command(n int, args ...string) []string {
+	return append(m.root.command(m.program), append([]string{"--defaults-file=" + m.folder(n) + "/my.cnf"}, args...)...)
+}
+
+// baseConfig returns the configuration of a server, followed by more lines.
+func (m *mysqld) baseConfig(n int, more ...string) string {
+	node := m.folder(n)
+	lines := []string{
+		"[mysqld]",
+		"datadir=" + node + "/data",
+		"tmpdir=" + node + "/tmp",
+		"socket=" + node + "/sock",
+		"pid-file=" + node + "/mysqld.pid",
+		"log-error=" + node + "/error.log",
+		"bind-address=127.0.0.1",
+		fmt.Sprintf("port=%d", m.Port+n),
+		fmt.Sprintf("server-id=%d", n),
+		"skip-name-resolve=ON",
+		"innodb_buffer_pool_size=128M",
+		"innodb_flush_log_at_trx_commit=2",
+	}
+	if m.root != "" {
+		lines = append(lines, "basedir="+m.root.path("usr"), "plugin-dir="+m.root.path("usr/lib/mysql/plugin"),
+			"lc-messages-dir="+m.share, "character-sets-dir="+m.share+"/charsets")
+	}
+	return strings.Join(append(lines, more...), "\n") + "\n"
 }
 
 // MariaDBVersions are the versions that need not be installed: those of Debian 11, 12 and 13.
 var MariaDBVersions = []string{"10.5", "10.11", "11.8"}
 
 func newMariaDB(ctx context.Context, g *Group) (*mariadb, error) {
+	m := &mariadb{mysqld{Group: g, program: "usr/sbin/mariadbd"}}
 	if g.Version == "" {
-		return &mariadb{g, ""}, nil
+		return m, nil
 	}
-	root, err := unpack(ctx, "mariadb-"+g.Version)
-	return &mariadb{g, root}, err
+	var err error
+	m.root, err = unpack(ctx, "mariadb-"+g.Version)
+	m.share = m.root.path("usr/share/mariadb") // since 11
+	if _, missing := os.Stat(m.share); missing != nil {
+		m.share = m.root.path("usr/share/mysql")
+	}
+	return m, err
 }
 
-func (m *mariadb) portsPerServer() int { return 1 }
-
 func (m *mariadb) config(n int) (string, error) {
-	return m.baseConfig(n, "log_bin=bin", "binlog_format=ROW", "expire_logs_days=1",
+	return m.mariadbConfig(n, "log_bin=bin", "expire_logs_days=1",
 		"gtid_strict_mode=ON", "slave_parallel_threads=0", "skip_slave_start=OFF"), nil
 }
 
-// baseConfig returns the configuration of a MariaDB server, followed by more lines.
-func (m *mariadb) baseConfig(n int, more ...string) string {
-	node := m.folder(n)
-	lines := []string{
-		"[mariadbd]",
-		"datadir=" + node + "/data",
-		"tmpdir=" + node + "/tmp",
-		"socket=" + node + "/sock",
-		"pid-file=" + node + "/mariadbd.pid",
-		"log-error=" + node + "/error.log",
-		"bind-address=127.0.0.1",
-		fmt.Sprintf("port=%d", m.Port+n),
-		fmt.Sprintf("server-id=%d", n),
-		"skip-name-resolve",
-		"max_connections=200",
-		"innodb_buffer_pool_size=128M",
-		"innodb_log_file_size=64M",
-		"innodb_flush_log_at_trx_commit=2",
-	}
-	if m.root != "" {
-		lines = append(lines, "basedir="+m.root.path("usr"), "plugin-dir="+m.root.path("usr/lib/mysql/plugin"),
-			"lc-messages-dir="+m.share(), "character-sets-dir="+m.share()+"/charsets")
-	}
-	return strings.Join(append(lines, more...), "\n") + "\n"
-}
-
-// share is the folder with messages and system tables of an unpacked server.
-func (m *mariadb) share() string {
-	dir := m.root.path("usr/share/mariadb") // since 11
-	if _, err := os.Stat(dir); err == nil {
-		return dir
-	}
-	return m.root.path("usr/share/mysql")
+// mariadbConfig is baseConfig with what all servers of MariaDB have.
+func (m *mariadb) mariadbConfig(n int, more ...string) string {
+	return m.baseConfig(n, append([]string{"max_connections=200", "innodb_log_file_size=64M", "binlog_format=ROW"}, more...)...)
 }
 
 func (m *mariadb) install(ctx context.Context) error {
@@ -142,7 +149,7 @@ func (m *mariadb) bootstrap(ctx context.Context, as *syscall.Credential, admin s
 	// Until 10.x the files' names begin with mysql, and the sys schema is part of 10.6 and later.
 	for _, name := range []string{"m*_system_tables.sql", "m*_performance_tables.sql", "m*_system_tables_data.sql",
 		"maria_add_gis_sp_bootstrap.sql", "mariadb_sys_schema.sql"} {
-		files, err := filepath.Glob(filepath.Join(m.share(), name))
+		files, err := filepath.Glob(filepath.Join(m.share, name))
 		if err != nil {
 			return err
 		}
@@ -166,12 +173,6 @@ func (m *mariadb) bootstrap(ctx context.Context, as *syscall.Credential, admin s
 	command := m.command(1, "--bootstrap", "--silent-startup", "--wsrep-on=OFF", "--skip-log-bin")
 	return run(ctx, as, append([]string{"sh", "-c", `file=$1; shift; exec "$@" <"$file"`, "sh", file}, command...)...)
 }
-
-func (m *mariadb) command(n int, args ...string) []string {
-	return append(m.root.command("usr/sbin/mariadbd"), append([]string{"--defaults-file=" + m.folder(n) + "/my.cnf"}, args...)...)
-}
-
-func (m *mariadb) forget() []string { return nil }
 
 func (m *mariadb) startAll(ctx context.Context) error {
 	for n := 1; n <= m.N; n++ {
@@ -200,8 +201,6 @@ func (m *mariadb) start(ctx context.Context, n int) error {
 	return err
 }
 
-func (m *mariadb) usable(ctx context.Context, n int) bool { return m.answers(ctx, n) }
-
 func (m *mariadb) describe(ctx context.Context, n int) string {
 	if n == 1 {
 		return "primary"
@@ -217,24 +216,10 @@ func (m *mariadb) describe(ctx context.Context, n int) string {
 	return text
 }
 
-// limit slows down only the appliers of a replica, so that it still receives.
-func (m *mariadb) limit(ctx context.Context, n, percent int) error {
-	var threads []string
-	if n > 1 {
-		rows, err := m.ask(ctx, n, "SELECT tid FROM information_schema.processlist WHERE command IN ('Slave_SQL', 'Slave_worker')")
-		if err != nil {
-			return err
-		}
-		for _, row := range rows {
-			threads = append(threads, row[0])
-		}
+// appliers of a replica: it still receives while they are slow.
+func (m *mariadb) appliers(n int) string {
+	if n == 1 {
+		return ""
 	}
-	_, err := m.limitCPU(n, percent, threads)
-	return err
+	return "SELECT tid FROM information_schema.processlist WHERE command IN ('Slave_SQL', 'Slave_worker')"
 }
-
-func (m *mariadb) unlimit(_ context.Context, n int) error { return m.unlimitCPU(n) }
-
-func (m *mariadb) lag(ctx context.Context, n int) error { return m.limit(ctx, n, 2) }
-
-func (m *mariadb) unlag(ctx context.Context, n int) error { return m.unlimit(ctx, n) }

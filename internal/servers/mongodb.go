@@ -163,8 +163,6 @@ func (f file) download(ctx context.Context, path string) error {
 	return nil
 }
 
-func (m *mongodb) portsPerServer() int { return 1 }
-
 // config returns options in mongod's older format, one a line.
 func (m *mongodb) config(n int) (string, error) {
 	lines := []string{
@@ -198,8 +196,6 @@ func (m *mongodb) config(n int) (string, error) {
 // install leaves the data to mongod: replica sets copy theirs at the first start.
 func (m *mongodb) install(context.Context) error { return nil }
 
-func (m *mongodb) forget() []string { return nil }
-
 func (m *mongodb) launchServer(n int) error {
 	return m.launch(n, "env", "LD_LIBRARY_PATH="+m.root+"/usr/lib/x86_64-linux-gnu", m.root+"/mongod", "--config="+m.configFile(n))
 }
@@ -211,7 +207,7 @@ func (m *mongodb) startAll(ctx context.Context) error {
 		}
 	}
 	for n := 1; n <= m.N; n++ {
-		if err := m.wait(ctx, n, func() bool { _, err := m.hello(ctx, n); return err == nil }); err != nil {
+		if err := m.wait(ctx, n, func(ctx context.Context) bool { _, err := m.hello(ctx, n); return err == nil }); err != nil {
 			return err
 		}
 	}
@@ -219,7 +215,7 @@ func (m *mongodb) startAll(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("initiate the replica set: %w", err)
 	}
-	writable := func() bool {
+	writable := func(ctx context.Context) bool {
 		hello, _ := m.hello(ctx, 1)
 		return is(hello, "isWritablePrimary") || is(hello, "ismaster")
 	}
@@ -250,24 +246,18 @@ func (m *mongodb) initiate(ctx context.Context) (fresh bool, err error) {
 	}
 	var members bson.A
 	for n := 1; n <= m.N; n++ {
-		members = append(members, bson.M{"_id": n, "host": m.Address(n), "arbiterOnly": m.isArbiter(n), "priority": m.priority(n)})
+		isArbiter, priority := m.N > 2 && n == m.N, 1
+		switch { // server 1 becomes the primary
+		case isArbiter:
+			priority = 0
+		case n == 1:
+			priority = 2
+		}
+		members = append(members, bson.M{"_id": n, "host": m.Address(n), "arbiterOnly": isArbiter, "priority": priority})
 	}
 	return true, m.admin(ctx, 1, false, bson.D{{Key: "replSetInitiate", Value: bson.M{
 		"_id": replicaSet, "members": members, "settings": bson.M{"electionTimeoutMillis": 2000, "heartbeatIntervalMillis": 500},
 	}}})
-}
-
-func (m *mongodb) isArbiter(n int) bool { return m.N > 2 && n == m.N }
-
-// priority makes server 1 the primary, and not the arbiter.
-func (m *mongodb) priority(n int) int {
-	switch {
-	case m.isArbiter(n):
-		return 0
-	case n == 1:
-		return 2
-	}
-	return 1
 }
 
 // createUsers creates the administrator first, which a server without users allows from its own
@@ -325,26 +315,24 @@ func is(d bson.Raw, name string) bool {
 
 // hello returns the answer of server n to hello, which needs no login.
 func (m *mongodb) hello(ctx context.Context, n int) (bson.Raw, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
-	c, err := m.connect(n, false)
-	if err != nil {
-		return nil, err
-	}
-	defer c.Disconnect(ctx) //nolint:errcheck // nothing depends on it
-	return c.Database("admin").RunCommand(ctx, bson.D{{Key: "hello", Value: 1}}).Raw()
+	return m.command(ctx, n, 2*time.Second, false, bson.D{{Key: "hello", Value: 1}})
 }
 
 // admin runs a command on server n.
 func (m *mongodb) admin(ctx context.Context, n int, login bool, command bson.D) error {
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	_, err := m.command(ctx, n, 20*time.Second, login, command)
+	return err
+}
+
+func (m *mongodb) command(ctx context.Context, n int, limit time.Duration, login bool, command bson.D) (bson.Raw, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	c, err := m.connect(n, login)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer c.Disconnect(ctx) //nolint:errcheck // nothing depends on it
-	return c.Database("admin").RunCommand(ctx, command).Err()
+	return c.Database("admin").RunCommand(ctx, command).Raw()
 }
 
 // connect opens a client of server n, as administrator if it logs in. An arbiter has no users, so
@@ -361,13 +349,8 @@ func (m *mongodb) connect(n int, login bool) (*mongo.Client, error) {
 	return mongo.Connect(o)
 }
 
-// limit limits all of the server; its threads for replication also serve others.
-func (m *mongodb) limit(_ context.Context, n, percent int) error {
-	_, err := m.limitCPU(n, percent, nil)
-	return err
-}
-
-func (m *mongodb) unlimit(_ context.Context, n int) error { return m.unlimitCPU(n) }
+// appliers: the threads for replication also serve others.
+func (m *mongodb) appliers(int) string { return "" }
 
 // lag locks the writes of a server, including replication.
 func (m *mongodb) lag(ctx context.Context, n int) error {

@@ -161,18 +161,11 @@ func (m *Monitoring) daemonWith(ctx context.Context, name, address, path string,
 	if err := p.start(program{args: args, env: env, log: log, attached: m.attached}); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	gone := false
-	err := poll(ctx, func() bool {
-		gone = p.pid() == 0
-		return gone || answers(ctx, "http://"+address+path)
-	})
-	if err == nil && !gone {
-		return nil
+	err := p.await(ctx, 30*time.Second, log, func(ctx context.Context) bool { return answers(ctx, "http://"+address+path) })
+	if err != nil {
+		return fmt.Errorf("%s at %s: %w", name, address, err)
 	}
-	text, _ := os.ReadFile(log)
-	return fmt.Errorf("%s does not answer at %s:\n%s", name, address, tail(string(text), 10))
+	return nil
 }
 
 func answers(ctx context.Context, url string) bool {

@@ -10,47 +10,23 @@ import (
 
 // mysql9 is MySQL 9 of Debian's unstable distribution: a source with replicas, or a group (Group
 // Replication).
-type mysql9 struct {
-	*Group
-	root unpacked
-}
+type mysql9 struct{ mysqld }
 
 func newMySQL9(ctx context.Context, g *Group) (*mysql9, error) {
 	root, err := unpack(ctx, "mysql9")
-	return &mysql9{g, root}, err
+	return &mysql9{mysqld{g, root, "usr/sbin/mysqld", root.path("usr/share/mysql")}}, err
 }
 
 func (m *mysql9) portsPerServer() int { return 2 }
 
-func (m *mysql9) command(n int, args ...string) []string {
-	return append(m.root.command("usr/sbin/mysqld"), append([]string{"--defaults-file=" + m.folder(n) + "/my.cnf"}, args...)...)
-}
-
 func (m *mysql9) config(n int) (string, error) {
-	node := m.folder(n)
 	lines := []string{
-		"[mysqld]",
-		"basedir=" + m.root.path("usr"),
-		"plugin-dir=" + m.root.path("usr/lib/mysql/plugin"),
-		"lc-messages-dir=" + m.root.path("usr/share/mysql"),
-		"character-sets-dir=" + m.root.path("usr/share/mysql/charsets"),
-		"datadir=" + node + "/data",
-		"tmpdir=" + node + "/tmp",
-		"socket=" + node + "/sock",
-		"pid-file=" + node + "/mysqld.pid",
-		"log-error=" + node + "/error.log",
 		"secure-file-priv=NULL",
-		"bind-address=127.0.0.1",
-		fmt.Sprintf("port=%d", m.Port+n),
 		"mysqlx=OFF",
-		fmt.Sprintf("server-id=%d", n),
 		"report-host=127.0.0.1",
 		fmt.Sprintf("report-port=%d", m.Port+n),
-		"skip-name-resolve=ON",
 		"gtid_mode=ON",
 		"enforce_gtid_consistency=ON",
-		"innodb_buffer_pool_size=128M",
-		"innodb_flush_log_at_trx_commit=2",
 		"sync_binlog=0",
 		"skip-replica-start=OFF",
 	}
@@ -67,7 +43,7 @@ func (m *mysql9) config(n int) (string, error) {
 			"loose-group_replication_start_on_boot=OFF",
 			"loose-group_replication_recovery_get_public_key=ON")
 	}
-	return strings.Join(lines, "\n") + "\n", nil
+	return m.baseConfig(n, lines...), nil
 }
 
 // install keeps the accounts out of the binary log, since members of a group must not have
@@ -101,10 +77,8 @@ GRANT REPLICATION SLAVE, CONNECTION_ADMIN, BACKUP_ADMIN, GROUP_REPLICATION_STREA
 		return err
 	}
 	defer os.Remove(file)
-	if as != nil {
-		if err := os.Chown(file, int(as.Uid), int(as.Gid)); err != nil {
-			return err
-		}
+	if err := give(as, file); err != nil {
+		return err
 	}
 	if err := run(ctx, as, m.command(1, "--initialize-insecure", "--init-file="+file)...); err != nil {
 		log, _ := os.ReadFile(filepath.Join(m.folder(1), "error.log"))
@@ -174,8 +148,6 @@ func (m *mysql9) join(ctx context.Context, n int, bootstrap bool) error {
 	return nil
 }
 
-func (m *mysql9) usable(ctx context.Context, n int) bool { return m.answers(ctx, n) }
-
 func (m *mysql9) describe(ctx context.Context, n int) string {
 	query := `SELECT 'replica', r.SERVICE_STATE, a.SERVICE_STATE FROM performance_schema.replication_connection_status r
 		JOIN performance_schema.replication_applier_status a USING (CHANNEL_NAME)`
@@ -192,23 +164,8 @@ func (m *mysql9) describe(ctx context.Context, n int) string {
 	return strings.Join(rows[0], " ")
 }
 
-// limit slows down only the appliers of a replica or member, so that it still receives and answers.
-func (m *mysql9) limit(ctx context.Context, n, percent int) error {
-	rows, err := m.ask(ctx, n, `SELECT THREAD_OS_ID FROM performance_schema.threads
-		WHERE NAME IN ('thread/sql/replica_sql', 'thread/sql/replica_worker', 'thread/group_rpl/THD_applier_module_receiver')`)
-	if err != nil {
-		return err
-	}
-	var threads []string
-	for _, row := range rows {
-		threads = append(threads, row[0])
-	}
-	_, err = m.limitCPU(n, percent, threads)
-	return err
+// appliers of a replica or member: it still receives and answers while they are slow.
+func (m *mysql9) appliers(int) string {
+	return `SELECT THREAD_OS_ID FROM performance_schema.threads
+		WHERE NAME IN ('thread/sql/replica_sql', 'thread/sql/replica_worker', 'thread/group_rpl/THD_applier_module_receiver')`
 }
-
-func (m *mysql9) unlimit(_ context.Context, n int) error { return m.unlimitCPU(n) }
-
-func (m *mysql9) lag(ctx context.Context, n int) error { return m.limit(ctx, n, 2) }
-
-func (m *mysql9) unlag(ctx context.Context, n int) error { return m.unlimit(ctx, n) }

@@ -52,12 +52,8 @@ func StartPostgres(ctx context.Context, dir string) (_ *Postgres, err error) {
 	if err := errors.Join(os.Mkdir(data, 0o700), os.WriteFile(log, nil, 0o644)); err != nil {
 		return nil, err
 	}
-	if as != nil {
-		for _, path := range []string{secret, data, log} {
-			if err := os.Chown(path, int(as.Uid), int(as.Gid)); err != nil {
-				return nil, err
-			}
-		}
+	if err := give(as, secret, data, log); err != nil {
+		return nil, err
 	}
 	if err := run(ctx, as, p.bin+"/initdb", "--pgdata="+data, "--username=bench", "--pwfile="+secret, "--auth=scram-sha-256",
 		"--encoding=UTF8", "--locale=C", "--no-sync"); err != nil {
@@ -68,14 +64,11 @@ func StartPostgres(ctx context.Context, dir string) (_ *Postgres, err error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, startLimit)
-	defer cancel()
-	ready := func() bool {
-		return p.process().pid() == 0 || run(ctx, nil, p.bin+"/pg_isready", "-q", "-h", "127.0.0.1", "-p", strconv.Itoa(p.Port)) == nil
-	}
-	if err := poll(ctx, ready); err != nil || p.process().pid() == 0 {
-		text, _ := os.ReadFile(log)
-		return nil, errors.Join(fmt.Errorf("PostgreSQL did not start: %w: %s", errors.Join(err, errNotRunning), tail(string(text), 15)), p.Stop())
+	err = p.process().await(ctx, startLimit, log, func(ctx context.Context) bool {
+		return run(ctx, nil, p.bin+"/pg_isready", "-q", "-h", "127.0.0.1", "-p", strconv.Itoa(p.Port)) == nil
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("PostgreSQL: %w", err), p.Stop())
 	}
 	return p, nil
 }

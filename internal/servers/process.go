@@ -251,6 +251,26 @@ func poll(ctx context.Context, done func() bool) error {
 	return nil
 }
 
+// await waits until a check of a started process succeeds. If the process ends or takes too long, the error contains the
+// end of its log.
+func (p process) await(ctx context.Context, limit time.Duration, log string, ready func(context.Context) bool) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	gone := false
+	err := poll(ctx, func() bool {
+		gone = p.pid() == 0
+		return gone || ready(ctx)
+	})
+	if err == nil && !gone {
+		return nil
+	}
+	if gone {
+		err = errors.New("did not start")
+	}
+	text, _ := os.ReadFile(log)
+	return fmt.Errorf("%w; the end of its log:\n%s", err, tail(string(text), 15))
+}
+
 // tail returns the last lines of a text.
 func tail(text string, lines int) string {
 	all := strings.Split(strings.TrimSpace(text), "\n")

@@ -603,8 +603,9 @@ func burn(t *testing.T, processes int) {
 
 func limitDisk(t *testing.T, reads, writes int) {
 	t.Helper()
-	if err := env.server.LimitDisk(1, reads, writes); err != nil {
+	release, err := env.server.LimitDisk(1, reads, writes)
+	if err != nil {
 		t.Skipf("the server's disk can't be limited: %v", err)
 	}
-	t.Cleanup(func() { must(t, env.server.UnlimitDisk(1)) })
+	t.Cleanup(func() { must(t, release()) })
 }

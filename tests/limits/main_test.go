@@ -47,7 +47,7 @@ func runTests(m *testing.M) (code int, err error) {
 	if err != nil {
 		return 1, err
 	}
-	defer func() { err = errors.Join(err, env.server.UnlimitDisk(1), env.server.Stop(ctx)) }()
+	defer func() { err = errors.Join(err, env.server.Stop(ctx)) }()
 	if err := prepare(env.server); err != nil {
 		return 1, err
 	}

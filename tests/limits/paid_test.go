@@ -127,10 +127,7 @@ func TestComparedWithItself(t *testing.T) {
 		paid(t, c, "read 100", " rows instead of ", "now without an index") // thousand, and some again
 	})
 	t.Run("buffer pool", func(t *testing.T) {
-		if err := server.LimitDisk(1, 300, 0); err != nil {
-			t.Skipf("the server's disk can't be limited: %v", err)
-		}
-		t.Cleanup(func() { must(t, server.UnlimitDisk(1)) })
+		limitDisk(t, 300, 0)
 		query("SELECT COUNT(pad) FROM sbtest.sbtest2 FORCE INDEX (PRIMARY)") // is in the pool
 		run(t, "pool-large")
 		large := query("SELECT @@GLOBAL.innodb_buffer_pool_size")[0][0]
