@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/common/version"
 	"github.com/spf13/cobra"
 	"mvdan.cc/sh/v3/shell"
 
@@ -305,19 +304,15 @@ func (r *abCommand) result(s *sweep.Sweep) error {
 
 // write writes a result in the requested format, and returns the error for its exit status.
 func (r *abCommand) write(result *ab.Result) error {
-	page := report.ABPage{Result: *result, Made: time.Now(), Version: version.Version}
+	page := report.ABPage{Result: *result}
 	err := r.document(r.streams, func(w io.Writer) error {
 		switch r.format {
-		case "markdown":
-			return page.Markdown(w)
-		case "html":
-			return page.HTML(w)
 		case "json":
 			return page.JSON(w)
 		case "junit":
 			return result.Comparison.JUnit(w, r.strict)
 		}
-		return page.Text(w, r.screen(r.streams))
+		return r.page(w, r.streams, page.Page())
 	})
 	if err != nil {
 		return err

@@ -8,9 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
-	"github.com/prometheus/common/version"
 	"github.com/spf13/cobra"
 
 	"github.com/benchwatch/benchwatch/agent/many/compare"
@@ -162,10 +160,8 @@ func (r *compareCommand) write(c *compare.Comparison, groups []compare.Group, hi
 			}
 			c.Over(set)
 		}
-		p := report.ComparisonPage{Comparison: *c, Made: time.Now(), Version: version.Version}
+		p := report.ComparisonPage{Comparison: *c}
 		switch r.format {
-		case "markdown":
-			return p.Markdown(w)
 		case "csv":
 			return c.CSV(w)
 		case "json":
@@ -181,16 +177,14 @@ func (r *compareCommand) write(c *compare.Comparison, groups []compare.Group, hi
 			if r.x == "" {
 				p.Charts = report.CompareCharts(c, groups, histories)
 			}
-			return p.HTML(w)
 		case "svg":
 			set, err := r.figures(c, groups, "tps")
 			if err != nil {
 				return err
 			}
 			return writeFigure(w, report.FigurePlots(set))
-		default:
-			return p.Text(w, r.screen(r.streams))
 		}
+		return r.page(w, r.streams, p.Page())
 	})
 }
 

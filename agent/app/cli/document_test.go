@@ -16,12 +16,12 @@ import (
 
 var update = flag.Bool("update", false, "write docs/configuration.md and the expected output in testdata/script anew")
 
-const document = "../../../docs/configuration.md"
+const configurationDocument = "../../../docs/configuration.md"
 
 // TestDocument guards that docs/configuration.md has every key, flag and exit
 // status with its default.
 func TestDocument(t *testing.T) {
-	data, err := os.ReadFile(document)
+	data, err := os.ReadFile(configurationDocument)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func TestDocument(t *testing.T) {
 	for name, text := range map[string]string{"keys": keysTable(t, want), "commands": commandsText(t), "statuses": statusesTable()} {
 		block := regexp.MustCompile(fmt.Sprintf(`(?s)(<!-- generated: %s -->\n).*?(\n<!-- end -->)`, name))
 		if !block.MatchString(want) {
-			t.Fatalf("%s has no block %s", document, name)
+			t.Fatalf("%s has no block %s", configurationDocument, name)
 		}
 		want = block.ReplaceAllString(want, "${1}"+strings.ReplaceAll(text, "$", "$$")+"${2}")
 	}
@@ -39,7 +39,7 @@ func TestDocument(t *testing.T) {
 	if !*update {
 		t.Fatal("docs/configuration.md is out of date: go test ./agent/app/cli -update")
 	}
-	if err := os.WriteFile(document, []byte(want), 0o644); err != nil {
+	if err := os.WriteFile(configurationDocument, []byte(want), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -63,11 +63,11 @@ func keysTable(t *testing.T, doc string) string {
 		}
 		initial, meaning := written[k.Path][0], written[k.Path][1]
 		if meaning == "" || strings.HasSuffix(meaning, ".") {
-			t.Errorf("%s has no row for the key %s with what it means, or a period at its end", document, k.Path)
+			t.Errorf("%s has no row for the key %s with what it means, or a period at its end", configurationDocument, k.Path)
 		}
 		for _, name := range engines.Names() {
 			if k.Path == "targets[].engine" && !strings.Contains(meaning, "`"+name+"`") {
-				t.Errorf("%s: %s does not name %s", document, k.Path, name)
+				t.Errorf("%s: %s does not name %s", configurationDocument, k.Path, name)
 			}
 		}
 		if k.Default != "" {

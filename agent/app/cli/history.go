@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"time"
 
-	"github.com/prometheus/common/version"
 	"github.com/spf13/cobra"
 
 	"github.com/benchwatch/benchwatch/agent/many/ab"
@@ -50,8 +49,7 @@ func newHistory() *cobra.Command {
 }
 
 func (r *historyCommand) run(s Streams) error {
-	now := time.Now()
-	if err := r.runFilter.check(now); err != nil {
+	if err := r.runFilter.check(time.Now()); err != nil {
 		return err
 	}
 	if r.mark && r.archived.is() {
@@ -75,19 +73,13 @@ func (r *historyCommand) run(s Streams) error {
 		return err
 	}
 	return r.document(s, func(w io.Writer) error {
-		p := report.TrendPage{Trend: found, Made: now, Version: version.Version}
 		switch r.format {
-		case "markdown":
-			return p.Markdown(w)
-		case "html":
-			return p.HTML(w)
 		case "csv":
 			return found.CSV(w)
 		case "json":
 			return table.JSON(w, found)
-		default:
-			return p.Text(w, r.screen(s))
 		}
+		return r.page(w, s, report.TrendPage(found))
 	})
 }
 

@@ -12,10 +12,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/prometheus/common/version"
 
 	"github.com/benchwatch/benchwatch/agent/base/terminal"
 	"github.com/benchwatch/benchwatch/agent/many/compare"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
+	"github.com/benchwatch/benchwatch/agent/show/document"
 	"github.com/benchwatch/benchwatch/agent/show/report"
 )
 
@@ -110,6 +114,12 @@ func (o *output) stream(s Streams, write func(io.Writer) error) error {
 		return fmt.Errorf("write %s: %w", o.file, err)
 	}
 	return nil
+}
+
+// page writes a page as text, Markdown or HTML.
+func (o *output) page(w io.Writer, s Streams, p *document.Page) error {
+	p.Made, p.Version = time.Now(), version.Version
+	return p.Write(w, o.format, o.screen(s))
 }
 
 // through returns streams whose output a pager shows, with less as git starts it; an empty command is

@@ -85,17 +85,12 @@ func (r *reportCommand) run(s Streams) error {
 
 func (r *reportCommand) write(w io.Writer, doc *report.Document, screen terminal.Terminal) error {
 	switch r.format {
-	case "text":
-		return doc.Text(w, screen)
-	case "markdown":
-		return doc.Markdown(w)
 	case "csv":
 		return doc.CSV(w)
 	case "json":
 		return table.JSON(w, doc)
-	default:
-		return doc.HTML(w)
 	}
+	return doc.Page().Write(w, r.format, screen)
 }
 
 // writeJSON writes the report of one run for a program.

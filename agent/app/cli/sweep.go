@@ -14,7 +14,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/prometheus/common/version"
 	"github.com/spf13/cobra"
 
 	"github.com/benchwatch/benchwatch/agent/base/secret"
@@ -223,29 +222,24 @@ func nameOf(s *sweep.Sweep) string {
 func (r *sweepCommand) result(s *sweep.Sweep) error {
 	rows := r.rows(s)
 	result := s.Results(rows, r.average())
-	page := report.SweepPage{Result: &result, Made: time.Now(), Version: version.Version}
+	page := report.SweepPage{Result: &result}
 	if agent, ok := rundir.Agent(r.dataDir); ok {
 		page.Address = agent.URL
 	}
 	err := r.document(r.streams, func(w io.Writer) error {
 		switch r.format {
-		case "markdown":
-			return page.Markdown(w)
 		case "csv":
 			return result.CSV(w)
 		case "json":
 			return table.JSON(w, result)
-		case "html":
-			return page.HTML(w)
 		case "svg":
-			plots, err := page.Figures(r.measure)
+			measures, err := review.MeasuresNamed(result.Runs, r.measure)
 			if err != nil {
 				return err
 			}
-			return writeFigure(w, plots)
-		default:
-			return page.Text(w, r.screen(r.streams))
+			return writeFigure(w, page.Figures(measures))
 		}
+		return r.page(w, r.streams, page.Page())
 	})
 	if err != nil {
 		return err

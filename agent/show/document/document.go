@@ -7,10 +7,12 @@ package document
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/base/terminal"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 )
 
@@ -225,6 +227,17 @@ type Page struct {
 	// Contents has a row for each document, if there are several.
 	Contents  *table.Table
 	Documents []Document
+}
+
+// Write writes the documents in a format: "html", "markdown", or text for a terminal.
+func (p *Page) Write(w io.Writer, format string, t terminal.Terminal) error {
+	switch format {
+	case "html":
+		return p.HTML(w)
+	case "markdown":
+		return p.Markdown(w)
+	}
+	return p.Text(w, t)
 }
 
 // Note is when, and by what, the page was made.

@@ -6,9 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/benchwatch/benchwatch/agent/base/terminal"
 	"github.com/benchwatch/benchwatch/agent/many/ab"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/show/document"
@@ -19,19 +17,7 @@ type ABPage struct {
 	ab.Result
 	// Sections are what the other formats show, in human-readable form.
 	Sections []document.Section `json:"sections"`
-
-	Made    time.Time `json:"-"`
-	Version string    `json:"-"`
 }
-
-// Text writes the result for a terminal.
-func (p *ABPage) Text(w io.Writer, t terminal.Terminal) error { return p.page().Text(w, t) }
-
-// Markdown writes the result as Markdown.
-func (p *ABPage) Markdown(w io.Writer) error { return p.page().Markdown(w) }
-
-// HTML writes one file that needs nothing else.
-func (p *ABPage) HTML(w io.Writer) error { return p.page().HTML(w) }
 
 // JSON writes the result for a program.
 func (p *ABPage) JSON(w io.Writer) error {
@@ -39,10 +25,11 @@ func (p *ABPage) JSON(w io.Writer) error {
 	return table.JSON(w, p)
 }
 
-func (p *ABPage) page() *document.Page {
+// Page returns the result as a page.
+func (p *ABPage) Page() *document.Page {
 	d := document.Document{Title: "A/B comparison " + p.ID, Sections: p.Layout()}
 	d.Note.Text = "Ratios and differences are to " + p.Arms[0].Title()
-	return &document.Page{Title: d.Title, Made: p.Made, Version: p.Version, Documents: []document.Document{d}}
+	return &document.Page{Title: d.Title, Documents: []document.Document{d}}
 }
 
 // Layout returns the sections of an A/B comparison: the verdict, what supports it, and what the difference cost.

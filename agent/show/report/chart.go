@@ -336,30 +336,26 @@ const (
 	logSpread = 50
 )
 
-// LegendEntry is a line's name with its mean, or the median where the values have no
-// mean, and its extremes.
-type LegendEntry struct {
-	Class             string
-	Name              string
-	Typical, Min, Max string // empty without a mean, as of a server that was hardly sampled
-}
-
-// Legend returns an entry for each line.
-func (c *Chart) Legend() []LegendEntry {
-	var all []LegendEntry
+// Legend returns an entry for each line, with the mean, or the median where the values have no mean, and the extremes.
+// A server that was hardly sampled has neither.
+func (c *Chart) Legend() []document.Entry {
+	var all []document.Entry
 	for i := range c.Lines {
 		l := &c.Lines[i]
-		if t := &l.tally; t.Count > 0 {
-			typical := "mean " + table.Digits.Format(t.Mean()*l.factor)
-			switch {
-			case c.medians:
-				typical = "median of the intervals " + table.Digits.Format(t.Median()*l.factor)
-			case !series.IsKnown(t.Mean()):
-				all = append(all, LegendEntry{Class: c.lineClass(i), Name: l.Name})
-				continue
-			}
-			all = append(all, LegendEntry{c.lineClass(i), l.Name, typical, table.Digits.Format(t.Min * l.factor), table.Digits.Format(t.Max * l.factor)})
+		t := &l.tally
+		if t.Count == 0 {
+			continue
 		}
+		e := document.Entry{Class: c.lineClass(i), Name: l.Name}
+		name, typical := "mean", t.Mean()
+		if c.medians {
+			name, typical = "median of the intervals", t.Median()
+		}
+		if c.medians || series.IsKnown(typical) {
+			format := func(v float64) string { return table.Digits.Format(v * l.factor) }
+			e.Values = fmt.Sprintf("%s %s, %s to %s", name, format(typical), format(t.Min), format(t.Max))
+		}
+		all = append(all, e)
 	}
 	return all
 }
@@ -382,46 +378,21 @@ func (c *Chart) lineClass(i int) string {
 	return class
 }
 
-// scale turns values into heights.
-type scale struct {
-	low, high float64
-	log       bool
-	ticks     []float64
-}
-
-func (c *Chart) scale() scale {
-	s := scale{}
-	smallest := math.Inf(1)
+// scale turns values into heights, logarithmic ones between powers of ten.
+func (c *Chart) scale(foot float64) plotScale {
+	low, high := math.Inf(1), math.Inf(-1)
 	for i := range c.Lines {
 		for _, v := range c.Lines[i].Y {
-			if !series.IsKnown(v) || math.IsInf(v, 0) {
-				continue
-			}
-			s.low, s.high = min(s.low, v), max(s.high, v)
-			if v > 0 {
-				smallest = min(smallest, v)
+			if series.IsKnown(v) && !math.IsInf(v, 0) {
+				low, high = min(low, v), max(high, v)
 			}
 		}
 	}
-	if c.Spikes && c.spiky() && c.positive() {
-		s.log = true
-		s.low = math.Pow(10, math.Floor(math.Log10(smallest)))
-		s.high = math.Pow(10, math.Ceil(math.Log10(s.high)))
-		for t := s.low; t <= s.high*1.001; t *= 10 {
-			s.ticks = append(s.ticks, t)
-		}
-		return s
+	isLog := c.Spikes && c.spiky() && low > 0
+	if isLog {
+		low, high = math.Pow(10, math.Floor(math.Log10(low))), math.Pow(10, math.Ceil(math.Log10(high)))
 	}
-	if s.high == s.low {
-		s.high = s.low + 1
-	}
-	step := niceStep((s.high - s.low) / 4)
-	s.high = math.Ceil(s.high/step-1e-9) * step
-	s.low = math.Floor(s.low/step+1e-9) * step
-	for i := range int(math.Round((s.high-s.low)/step)) + 1 {
-		s.ticks = append(s.ticks, s.low+float64(i)*step)
-	}
-	return s
+	return newScale(&Axis{Log: isLog}, []float64{low, high}, foot, marginTop, true)
 }
 
 // spiky reports whether any line's largest value hides the rest of it.
@@ -432,28 +403,6 @@ func (c *Chart) spiky() bool {
 		}
 	}
 	return false
-}
-
-// positive reports whether no value is 0 or below it.
-func (c *Chart) positive() bool {
-	for i := range c.Lines {
-		for _, v := range c.Lines[i].Y {
-			if v <= 0 {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-func (s *scale) place(v, height float64) float64 {
-	share := 0.0
-	if s.log {
-		share = math.Log(v/s.low) / math.Log(s.high/s.low)
-	} else {
-		share = (v - s.low) / (s.high - s.low)
-	}
-	return height - marginFoot - share*(height-marginFoot-marginTop)
 }
 
 // SVG draws the chart with the given width, 0 for the usual width. All text in it is escaped.
@@ -469,8 +418,8 @@ func (c *Chart) SVG(width float64) document.Markup {
 	}
 	right, foot := width-marginRight, height-marginFoot
 	x := func(v float64) float64 { return marginLeft + (v-from)/(to-from)*(right-marginLeft) }
-	s := c.scale()
-	y := func(v float64) float64 { return s.place(v, height) }
+	s := c.scale(foot)
+	y := s.at
 	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %g" role="img" aria-label="%s">`, width, height, html.EscapeString(c.Title))
 	for _, band := range c.Bands {
 		left, right := x(max(band.From, from)), x(min(band.To, to))
@@ -479,7 +428,7 @@ func (c *Chart) SVG(width float64) document.Markup {
 		}
 	}
 	for _, t := range s.ticks {
-		fmt.Fprintf(&b, `<path class="grid" d="M%g %.1fH%g"/><text class="y" x="%g" y="%.1f">%s</text>`, marginLeft, y(t), right, marginLeft-6, y(t)+4, tickText(t))
+		fmt.Fprintf(&b, `<path class="grid" d="M%g %.1fH%g"/><text class="y" x="%g" y="%.1f">%s</text>`, marginLeft, y(t.At), right, marginLeft-6, y(t.At)+4, t.Text)
 	}
 	step := niceTime((to - from) / math.Floor(width/70))
 	for t := math.Ceil(from/step) * step; t <= to+step/1e6; t += step {

@@ -39,7 +39,7 @@ func join(a, b compare.Group) compare.Group {
 func textOf(t *testing.T, c compare.Comparison) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := (&ComparisonPage{Comparison: c}).Text(&b, terminal.Terminal{}); err != nil {
+	if err := (&ComparisonPage{Comparison: c}).Page().Text(&b, terminal.Terminal{}); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -129,7 +129,7 @@ func TestCompareFormats(t *testing.T) {
 	groups := []compare.Group{{Name: "<b>a", Runs: []review.Row{review.NewRow(&h.Snapshot)}}, {Name: "b|c", Runs: []review.Row{review.NewRow(&h.Snapshot)}}}
 	c := compare.Compare(groups, nil)
 	var markdown, csv, data, page bytes.Buffer
-	if err := (&ComparisonPage{Comparison: c}).Markdown(&markdown); err != nil || !strings.Contains(markdown.String(), `| \<b\>a | b\|c | ratio |`) {
+	if err := (&ComparisonPage{Comparison: c}).Page().Markdown(&markdown); err != nil || !strings.Contains(markdown.String(), `| \<b\>a | b\|c | ratio |`) {
 		t.Errorf("%v\n%s", err, markdown.String())
 	}
 	if err := c.CSV(&csv); err != nil || !strings.Contains(csv.String(), "\ntps,/s,b|c,1,1328.11,1328.11,1328.11,1,,one run\n") {
@@ -139,7 +139,7 @@ func TestCompareFormats(t *testing.T) {
 		t.Errorf("%v\n%s", err, data.String())
 	}
 	p := ComparisonPage{Comparison: c, Charts: CompareCharts(&c, groups, [][]*record.History{{h}, {h}})}
-	if err := p.HTML(&page); err != nil {
+	if err := p.Page().HTML(&page); err != nil {
 		t.Fatal(err)
 	}
 	_, root := parsed(t, page.String())

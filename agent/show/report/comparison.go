@@ -4,10 +4,8 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
-	"github.com/benchwatch/benchwatch/agent/base/terminal"
 	"github.com/benchwatch/benchwatch/agent/many/compare"
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 	"github.com/benchwatch/benchwatch/agent/model/table"
@@ -24,21 +22,10 @@ type ComparisonPage struct {
 	// Sections are what the other formats show, in human-readable form.
 	Sections []document.Section `json:"sections"`
 
-	Made    time.Time `json:"-"`
-	Version string    `json:"-"`
 	// Plots are over a parameter, Charts over elapsed seconds.
 	Plots  []*Plot `json:"-"`
 	Charts []Chart `json:"-"`
 }
-
-// Text writes the comparison for a terminal.
-func (p *ComparisonPage) Text(w io.Writer, t terminal.Terminal) error { return p.page().Text(w, t) }
-
-// Markdown writes the comparison as Markdown.
-func (p *ComparisonPage) Markdown(w io.Writer) error { return p.page().Markdown(w) }
-
-// HTML writes one file that needs nothing else.
-func (p *ComparisonPage) HTML(w io.Writer) error { return p.page().HTML(w) }
 
 // JSON writes the comparison for a program.
 func (p *ComparisonPage) JSON(w io.Writer) error {
@@ -46,9 +33,10 @@ func (p *ComparisonPage) JSON(w io.Writer) error {
 	return table.JSON(w, p)
 }
 
-func (p *ComparisonPage) page() *document.Page {
+// Page returns the comparison as a page.
+func (p *ComparisonPage) Page() *document.Page {
 	d := document.Document{Title: strings.Join(p.Groups, " against "), Sections: p.Layout()}
-	return &document.Page{Title: "Comparison of " + strings.Join(p.Groups, ", "), Made: p.Made, Version: p.Version, Documents: []document.Document{d}}
+	return &document.Page{Title: "Comparison of " + strings.Join(p.Groups, ", "), Documents: []document.Document{d}}
 }
 
 // Layout returns the sections of a comparison. Over a parameter, a table over it replaces the table of measures.

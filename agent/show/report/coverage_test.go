@@ -33,13 +33,13 @@ func forms(t *testing.T, h *record.History) map[string]string {
 		}
 		all[name] = strings.Join(strings.Fields(b.String()), " ") // without the breaks of lines
 	}
-	write("text", func(w io.Writer) error { return d.Text(w, terminal.Terminal{Width: 100}) })
-	write("markdown", d.Markdown)
-	write("html", d.HTML)
+	write("text", func(w io.Writer) error { return d.Page().Text(w, terminal.Terminal{Width: 100}) })
+	write("markdown", d.Page().Markdown)
+	write("html", d.Page().HTML)
 	write("json", func(w io.Writer) error { return json.NewEncoder(w).Encode(d) })
 	write("csv", d.CSV)
 	c := compare.Compare([]compare.Group{{Name: "a", Runs: []review.Row{d.Runs[0].Row}}, {Name: "b", Runs: []review.Row{d.Runs[0].Row}}}, nil)
-	write("comparison", func(w io.Writer) error { return (&ComparisonPage{Comparison: c}).Text(w, terminal.Terminal{}) })
+	write("comparison", func(w io.Writer) error { return (&ComparisonPage{Comparison: c}).Page().Text(w, terminal.Terminal{}) })
 	write("comparison's csv", c.CSV)
 	return all
 }

@@ -54,7 +54,7 @@ func TestHeatMap(t *testing.T) {
 	}
 	var page bytes.Buffer
 	doc := Document{Runs: []Report{r}}
-	if err := doc.HTML(&page); err != nil || strings.Count(page.String(), `class="cell"`) != len(maps[0].Cells)+len(maps[1].Cells) {
+	if err := doc.Page().HTML(&page); err != nil || strings.Count(page.String(), `class="cell"`) != len(maps[0].Cells)+len(maps[1].Cells) {
 		t.Errorf("report: %v", err)
 	}
 	var picture bytes.Buffer

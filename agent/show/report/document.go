@@ -15,7 +15,6 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/base/analysis"
 	"github.com/benchwatch/benchwatch/agent/base/series"
-	"github.com/benchwatch/benchwatch/agent/base/terminal"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
@@ -61,7 +60,8 @@ func New(h *record.History, others ...rundir.Meta) Report {
 	return r
 }
 
-func (d *Document) page() *document.Page {
+// Page returns the report as a page, with a table of contents for several runs.
+func (d *Document) Page() *document.Page {
 	verdict := []string{"result", "limits", "observed", "trust"}
 	p := &document.Page{Title: d.Title(), Made: d.Made, Version: d.Version, About: " from the tool's raw output and the recorded samples of the servers"}
 	if len(d.Runs) > 1 {
@@ -84,15 +84,6 @@ func (d *Document) page() *document.Page {
 	}
 	return p
 }
-
-// Text writes the report for a terminal.
-func (d *Document) Text(w io.Writer, t terminal.Terminal) error { return d.page().Text(w, t) }
-
-// Markdown writes the report as Markdown.
-func (d *Document) Markdown(w io.Writer) error { return d.page().Markdown(w) }
-
-// HTML writes one file that needs nothing else.
-func (d *Document) HTML(w io.Writer) error { return d.page().HTML(w) }
 
 // CSV writes a line for each run.
 func (d *Document) CSV(w io.Writer) error {
@@ -328,16 +319,9 @@ func chartDrawings(charts []Chart) []document.Drawing {
 	var all []document.Drawing
 	for i := range charts {
 		c := &charts[i]
-		d := document.Drawing{Title: c.Title, Unit: c.Unit, Draw: c.SVG}
+		d := document.Drawing{Title: c.Title, Unit: c.Unit, Legend: c.Legend(), Draw: c.SVG}
 		if c.Measure != nil {
 			d.Chart = ChartID(c.Measure)
-		}
-		for _, l := range c.Legend() {
-			e := document.Entry{Class: l.Class, Name: l.Name}
-			if l.Typical != "" {
-				e.Values = fmt.Sprintf("%s, %s to %s", l.Typical, l.Min, l.Max)
-			}
-			d.Legend = append(d.Legend, e)
 		}
 		all = append(all, d)
 	}
@@ -347,14 +331,10 @@ func chartDrawings(charts []Chart) []document.Drawing {
 func plotDrawings(plots []*Plot) []document.Drawing {
 	var all []document.Drawing
 	for _, p := range plots {
-		d := document.Drawing{Title: p.Title, Unit: p.Unit, Notes: p.Footnotes(), Draw: func(width float64) document.Markup {
+		all = append(all, document.Drawing{Title: p.Title, Unit: p.Unit, Legend: p.Legend(), Notes: p.Footnotes(), Draw: func(width float64) document.Markup {
 			p.Width = width
 			return p.SVG()
-		}}
-		for _, l := range p.Legend() {
-			d.Legend = append(d.Legend, document.Entry{Class: l.Class, Name: l.Name})
-		}
-		all = append(all, d)
+		}})
 	}
 	return all
 }

@@ -23,7 +23,7 @@ func ExampleCompare() {
 		return g
 	}
 	c := compare.Compare([]compare.Group{group("direct", 100, 101, 102, 103), group("proxy", 80, 81, 82, 83)}, []string{"via"})
-	if err := (&report.ComparisonPage{Comparison: c}).Text(os.Stdout, terminal.Terminal{}); err != nil {
+	if err := (&report.ComparisonPage{Comparison: c}).Page().Text(os.Stdout, terminal.Terminal{}); err != nil {
 		fmt.Println(err)
 	}
 	// Output:

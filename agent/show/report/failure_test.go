@@ -31,7 +31,7 @@ func TestFailureComesFirst(t *testing.T) {
 	d := reportOf(recorded.Read(t, dir))
 	_, root := rendered(t, d)
 	var markdown bytes.Buffer
-	if err := d.Markdown(&markdown); err != nil {
+	if err := d.Page().Markdown(&markdown); err != nil {
 		t.Fatal(err)
 	}
 	for format, all := range map[string]string{"HTML": text(root), "Markdown": markdown.String()} {

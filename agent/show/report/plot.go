@@ -121,7 +121,11 @@ func newScale(a *Axis, values []float64, begin, end float64, toZero bool) plotSc
 	if !s.log && toZero {
 		s.low, s.high = min(s.low, 0), max(s.high, 0)
 	}
-	if s.high == s.low {
+	switch {
+	case s.high != s.low:
+	case toZero: // all are 0
+		s.high = 1
+	default:
 		s.low, s.high = s.low-1, s.high+1
 	}
 	switch {
@@ -199,7 +203,7 @@ func (p *Plot) height(alone bool) float64 {
 	if !alone {
 		return plotHeight
 	}
-	return plotHeight + head + row*float64(len(p.Legend())+len(p.notes()))
+	return plotHeight + head + row*float64(len(p.Legend())+len(p.Footnotes()))
 }
 
 // draw draws the plot, alone with its title and legend.
@@ -298,7 +302,7 @@ func (p *Plot) drawLegend(c canvas, at float64) {
 			at += row
 		}
 	}
-	for _, n := range p.notes() {
+	for _, n := range p.Footnotes() {
 		c.text(plainText, point{marginLeft, at}, clip(n, width-marginLeft))
 		at += row
 	}
@@ -378,27 +382,24 @@ func (p *Plot) stroke(i int) stroke {
 }
 
 // Legend returns an entry for each line.
-func (p *Plot) Legend() []LegendEntry {
-	var all []LegendEntry
+func (p *Plot) Legend() []document.Entry {
+	var all []document.Entry
 	for i := range p.Lines {
 		if p.Lines[i].Name != "" && len(p.Lines[i].Points) > 0 {
-			all = append(all, LegendEntry{Class: p.stroke(i).String(), Name: p.Lines[i].Name})
+			all = append(all, document.Entry{Class: p.stroke(i).String(), Name: p.Lines[i].Name})
 		}
 	}
 	return all
 }
 
-// notes are the texts of the marks, then the notes.
-func (p *Plot) notes() []string {
+// Footnotes are the texts of the marks, then the notes.
+func (p *Plot) Footnotes() []string {
 	var all []string
 	for i, m := range p.Marks {
 		all = append(all, strconv.Itoa(i+1)+": "+m.Text)
 	}
 	return append(all, p.Notes...)
 }
-
-// Footnotes are the texts below the drawing.
-func (p *Plot) Footnotes() []string { return p.notes() }
 
 func sortPoints(points []Point) {
 	slices.SortFunc(points, func(a, b Point) int { return cmp.Compare(a.X, b.X) })

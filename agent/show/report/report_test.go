@@ -59,7 +59,7 @@ func golden(t *testing.T, name string, got []byte) {
 func TestFormats(t *testing.T) {
 	d := reportOf(recorded.Read(t, recorded.Galera(t)))
 	var markdown, csv, data bytes.Buffer
-	if err := d.Markdown(&markdown); err != nil {
+	if err := d.Page().Markdown(&markdown); err != nil {
 		t.Fatal(err)
 	}
 	if err := d.CSV(&csv); err != nil {
@@ -77,7 +77,7 @@ func TestFormats(t *testing.T) {
 func rendered(t testing.TB, d *Document) (string, *html.Node) {
 	t.Helper()
 	var b bytes.Buffer
-	if err := d.HTML(&b); err != nil {
+	if err := d.Page().HTML(&b); err != nil {
 		t.Fatal(err)
 	}
 	return parsed(t, b.String())
@@ -201,7 +201,7 @@ func TestHostileText(t *testing.T) {
 		t.Error("the text does not show")
 	}
 	var markdown bytes.Buffer
-	if err := d.Markdown(&markdown); err != nil {
+	if err := d.Page().Markdown(&markdown); err != nil {
 		t.Fatal(err)
 	}
 	for _, bad := range []string{"<script", "<img", "\x1b", "\n# h", "](javascript", "\u202e"} {

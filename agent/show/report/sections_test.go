@@ -32,7 +32,7 @@ func TestSectionsOfAllForms(t *testing.T) {
 		}
 	}
 	var text, markdown, html, data bytes.Buffer
-	for _, err := range []error{d.Text(&text, terminal.Terminal{Width: 100}), d.Markdown(&markdown), d.HTML(&html), table.JSON(&data, d)} {
+	for _, err := range []error{d.Page().Text(&text, terminal.Terminal{Width: 100}), d.Page().Markdown(&markdown), d.Page().HTML(&html), table.JSON(&data, d)} {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -41,11 +41,11 @@ func TestSummary(t *testing.T) {
 	c := compare.Compare(groups, nil)
 	plain := textOf(t, c)
 	var markdown, page bytes.Buffer
-	if err := (&ComparisonPage{Comparison: c}).Markdown(&markdown); err != nil {
+	if err := (&ComparisonPage{Comparison: c}).Page().Markdown(&markdown); err != nil {
 		t.Fatal(err)
 	}
 	p := ComparisonPage{Comparison: c}
-	if err := p.HTML(&page); err != nil {
+	if err := p.Page().HTML(&page); err != nil {
 		t.Fatal(err)
 	}
 	data, err := json.Marshal(c)
@@ -157,10 +157,10 @@ func TestNarrowComparison(t *testing.T) {
 		galeraRuns("appliers=16,fc_limit=16", analysis.LimitFlowControl, 0.4, [5]float64{1950, 28, 0.1, 0.2, 3}),
 	}, nil)
 	var wide, narrow bytes.Buffer
-	if err := (&ComparisonPage{Comparison: c}).Text(&wide, terminal.Terminal{Width: 200}); err != nil {
+	if err := (&ComparisonPage{Comparison: c}).Page().Text(&wide, terminal.Terminal{Width: 200}); err != nil {
 		t.Fatal(err)
 	}
-	if err := (&ComparisonPage{Comparison: c}).Text(&narrow, terminal.Terminal{Width: 80}); err != nil {
+	if err := (&ComparisonPage{Comparison: c}).Page().Text(&narrow, terminal.Terminal{Width: 80}); err != nil {
 		t.Fatal(err)
 	}
 	const column = "  ratio  difference"

@@ -2,13 +2,11 @@ package report
 
 import (
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/benchwatch/benchwatch/agent/base/terminal"
 	"github.com/benchwatch/benchwatch/agent/many/compare"
 	"github.com/benchwatch/benchwatch/agent/many/sweep"
 	"github.com/benchwatch/benchwatch/agent/model/table"
@@ -19,24 +17,14 @@ import (
 // SweepPage is the result of a sweep with its figures.
 type SweepPage struct {
 	*sweep.Result
-	Made    time.Time
-	Version string
 	// Address is the address of the agent's page, to which the runs are linked; empty: there is none.
 	Address string
 }
 
 // Figures returns a figure of each measure over the set that is scaled up, with a line for
-// each combination of the others. If name is not empty it is the only measure. The fits
-// of the Universal Scalability Law are drawn in.
-func (p *SweepPage) Figures(name string) ([]*Plot, error) {
+// each combination of the others. The fits of the Universal Scalability Law are drawn in.
+func (p *SweepPage) Figures(measures []review.Measure) []*Plot {
 	r := p.Result
-	measures := review.FigureMeasures(r.Runs)
-	if name != "" {
-		var err error
-		if measures, err = review.MeasuresNamed(r.Runs, name); err != nil {
-			return nil, err
-		}
-	}
 	var plots []*Plot
 	for _, f := range compare.Figures(measures) {
 		plot := PlotFigure(f, r.Scale, r.Average, r.Points)
@@ -49,7 +37,7 @@ func (p *SweepPage) Figures(name string) ([]*Plot, error) {
 			plots = append(plots, plot)
 		}
 	}
-	return plots, nil
+	return plots
 }
 
 // markFound marks the highest value within the conditions instead of the best point, which may be beyond them.
@@ -97,27 +85,10 @@ func addLaws(r *sweep.Result, p *Plot) {
 	}
 }
 
-// Text writes the result for a terminal.
-func (p *SweepPage) Text(w io.Writer, t terminal.Terminal) error {
-	return p.write(func(page *document.Page) error { return page.Text(w, t) })
-}
-
-// Markdown writes the result as Markdown.
-func (p *SweepPage) Markdown(w io.Writer) error {
-	return p.write(func(page *document.Page) error { return page.Markdown(w) })
-}
-
-// HTML writes one file that needs nothing else.
-func (p *SweepPage) HTML(w io.Writer) error {
-	return p.write(func(page *document.Page) error { return page.HTML(w) })
-}
-
-func (p *SweepPage) write(write func(*document.Page) error) error {
-	plots, err := p.Figures("")
-	if err != nil {
-		return err
-	}
+// Page returns the result as a page.
+func (p *SweepPage) Page() *document.Page {
 	r := p.Result
+	plots := p.Figures(review.FigureMeasures(r.Runs))
 	d := document.Document{ID: r.ID, Title: p.title()}
 	switch {
 	case r.Found != nil:
@@ -135,8 +106,7 @@ func (p *SweepPage) write(write func(*document.Page) error) error {
 		all = document.Block{}
 	}
 	d.Add("combinations", "Combinations", first, proseOf(r.Note()), all)
-	flat := slices.Clone(plots)
-	flat = slices.DeleteFunc(flat, func(p *Plot) bool { return !p.isFlat() })
+	flat := slices.DeleteFunc(slices.Clone(plots), func(p *Plot) bool { return !p.isFlat() })
 	plots = slices.DeleteFunc(plots, (*Plot).isFlat)
 	without := document.Block{Drawings: plotDrawings(flat), Unprinted: true}
 	without.Fold = table.Plural(len(flat), "figure") + " without a change"
@@ -146,7 +116,7 @@ func (p *SweepPage) write(write func(*document.Page) error) error {
 	runs.Runs, runs.Long = ids, true
 	d.Add("runs", "Runs", proseOf(p.note()), runs.Folded(len(ids), "run"))
 	d.Add("command", "Command", document.Command(r.Of.Command), hooks(r.Of))
-	return write(&document.Page{Title: d.Title, Made: p.Made, Version: p.Version, Address: p.Address, Documents: []document.Document{d}})
+	return &document.Page{Title: d.Title, Address: p.Address, Documents: []document.Document{d}}
 }
 
 // title is the user's or what was varied.

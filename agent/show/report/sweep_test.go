@@ -57,7 +57,7 @@ func TestResultFormats(t *testing.T) {
 	r := swept(t, 2, map[int]float64{1: 100, 2: 190})
 	page := SweepPage{Result: &r}
 	var text, markdown, csv, data bytes.Buffer
-	for _, err := range []error{page.Text(&text, terminal.Terminal{}), page.Markdown(&markdown), r.CSV(&csv), table.JSON(&data, r)} {
+	for _, err := range []error{page.Page().Text(&text, terminal.Terminal{}), page.Page().Markdown(&markdown), r.CSV(&csv), table.JSON(&data, r)} {
 		if err != nil {
 			t.Error(err)
 		}
@@ -86,7 +86,7 @@ func TestSharedAdvice(t *testing.T) {
 	}
 	page := SweepPage{Result: &r}
 	var text, markdown bytes.Buffer
-	if err := errors.Join(page.Text(&text, terminal.Terminal{}), page.Markdown(&markdown)); err != nil {
+	if err := errors.Join(page.Page().Text(&text, terminal.Terminal{}), page.Page().Markdown(&markdown)); err != nil {
 		t.Fatal(err)
 	}
 	want := "best: via=direct, 8 threads\n\nResult\nvia=direct\n- best: 8 threads\n- no knee\nvia=proxy\n- best: 4 threads\nall combinations\n- one run each\n"
@@ -110,7 +110,7 @@ func TestServersInResults(t *testing.T) {
 	}, compare.ByMedian)
 	page := SweepPage{Result: &r}
 	var text, csv, data bytes.Buffer
-	if err := errors.Join(page.Text(&text, terminal.Terminal{}), r.CSV(&csv), table.JSON(&data, r)); err != nil {
+	if err := errors.Join(page.Page().Text(&text, terminal.Terminal{}), r.CSV(&csv), table.JSON(&data, r)); err != nil {
 		t.Fatal(err)
 	}
 	if got := strings.Join(strings.Fields(text.String()), " "); !strings.Contains(got, "fc_limit runs tpmC flow control % drain s 16 1 – 25.00 – 256 1 1200.00 – 3.00") {
@@ -154,10 +154,14 @@ func TestMachinesInFigures(t *testing.T) {
 	s := &sweep.Sweep{Sets: []sweep.Set{parsedSet(t, "threads=1,4"), parsedSet(t, "via=direct,proxy")}}
 	r := busyMachines(s, machines, func(step, machine int) float64 { return float64(step*10+machine) / 100 })
 	page := SweepPage{Result: &r}
-	all, err := page.Figures("")
-	if err != nil {
-		t.Fatal(err)
+	figures := func(name string) []*Plot {
+		measures, err := review.MeasuresNamed(r.Runs, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return page.Figures(measures)
 	}
+	all := page.Figures(review.FigureMeasures(r.Runs))
 	var titles []string
 	for _, p := range all {
 		titles = append(titles, p.Title)
@@ -165,9 +169,9 @@ func TestMachinesInFigures(t *testing.T) {
 	if want := []string{"tps by threads", "cpu busy by threads"}; !slices.Equal(titles, want) {
 		t.Fatalf("figures %q, want %q", titles, want)
 	}
-	named, err := page.Figures("cpu_busy")
-	if err != nil || len(named) != 1 {
-		t.Fatalf("%d figures of cpu_busy: %v", len(named), err)
+	named := figures("cpu_busy")
+	if len(named) != 1 {
+		t.Fatalf("%d figures of cpu_busy", len(named))
 	}
 	for _, p := range []*Plot{all[1], named[0]} {
 		if len(p.Lines) != 2*machines || p.Lines[1].Name != "via=proxy, db1" || p.Unit != "%" {
@@ -178,12 +182,12 @@ func TestMachinesInFigures(t *testing.T) {
 			t.Errorf("the last machine through the proxy has %+v", last)
 		}
 	}
-	busiest, err := page.Figures("cpu")
-	if err != nil || len(busiest) != 1 || len(busiest[0].Lines) != 2 || math.Abs(busiest[0].Lines[0].Points[0].Y-6) > 1e-9 {
-		t.Errorf("the busiest machine: %+v, %v", busiest, err)
+	busiest := figures("cpu")
+	if len(busiest) != 1 || len(busiest[0].Lines) != 2 || math.Abs(busiest[0].Lines[0].Points[0].Y-6) > 1e-9 {
+		t.Errorf("the busiest machine: %+v", busiest)
 	}
 	var out bytes.Buffer
-	if err := page.HTML(&out); err != nil {
+	if err := page.Page().HTML(&out); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(out.String(), "via=proxy, db7") {
@@ -220,10 +224,7 @@ func TestSeekMarksWhatWasFound(t *testing.T) {
 	r := swept(t, 1, map[int]float64{1: 100, 2: 190, 4: 300})
 	for found, want := range map[int]string{2: "highest threads within p95 < 40ms: 2", 0: ""} {
 		r.Found = &sweep.Found{Name: "threads", Value: found, SubjectTo: []string{"p95 < 40ms"}}
-		plots, err := (&SweepPage{Result: &r}).Figures("tps")
-		if err != nil {
-			t.Fatal(err)
-		}
+		plots := (&SweepPage{Result: &r}).Figures(review.FigureMeasures(r.Runs))
 		var marks []string
 		for _, m := range plots[0].Marks {
 			marks = append(marks, m.Text)

@@ -2,57 +2,40 @@ package report
 
 import (
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/benchwatch/benchwatch/agent/base/terminal"
 	"github.com/benchwatch/benchwatch/agent/many/history"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/show/document"
 )
 
-// TrendPage is a trend as a document.
-type TrendPage struct {
-	*history.Trend
-	Made    time.Time
-	Version string
-}
-
-// Text writes the trend for a terminal.
-func (p *TrendPage) Text(w io.Writer, t terminal.Terminal) error { return p.page().Text(w, t) }
-
-// Markdown writes the trend as Markdown.
-func (p *TrendPage) Markdown(w io.Writer) error { return p.page().Markdown(w) }
-
-// HTML writes one file that needs nothing else.
-func (p *TrendPage) HTML(w io.Writer) error { return p.page().HTML(w) }
-
-func (p *TrendPage) page() *document.Page {
-	d := document.Document{Title: p.Measure + " over time"}
-	d.Note.Strong = p.Verdict()
+// TrendPage returns a trend as a page.
+func TrendPage(t *history.Trend) *document.Page {
+	d := document.Document{Title: t.Measure + " over time"}
+	d.Note.Strong = t.Verdict()
 	var single []string
-	for i := range p.Series {
-		s := &p.Series[i]
-		if len(s.Runs) == 1 && p.Measure != history.Ratio {
-			single = append(single, s.Title()+": "+p.LevelText(s))
+	for i := range t.Series {
+		s := &t.Series[i]
+		if len(s.Runs) == 1 && t.Measure != history.Ratio {
+			single = append(single, s.Title()+": "+t.LevelText(s))
 			continue
 		}
 		drawn := document.Block{}
 		if len(s.Runs) > 1 {
-			drawn.Drawings = []document.Drawing{DrawTrend(p.Trend, s)}
-			drawn.Drawings[0].Title, drawn.Drawings[0].Unit = p.Head(), "" // the section has the title of the series
+			drawn.Drawings = []document.Drawing{DrawTrend(t, s)}
+			drawn.Drawings[0].Title, drawn.Drawings[0].Unit = t.Head(), "" // the section has the title of the series
 		}
-		d.Add("series-"+strconv.Itoa(i+1), s.Title(), document.Prose(p.LevelText(s)), drawn, document.Table(p.ChangeTable(s)), document.Table(p.RatioTable(s)))
+		d.Add("series-"+strconv.Itoa(i+1), s.Title(), document.Prose(t.LevelText(s)), drawn, document.Table(t.ChangeTable(s)), document.Table(t.RatioTable(s)))
 	}
 	all := document.List(single...)
-	if len(single) < len(p.Series) {
+	if len(single) < len(t.Series) {
 		all.Fold, all.Long = fmt.Sprintf("%d series of one run", len(single)), true
 	}
 	d.Add("single", "One run", all)
-	d.Add("notes", "How to read this", document.List(append([]string{"dashed lines are levels; a number marks a change"}, p.Notes...)...))
-	return &document.Page{Title: d.Title, Made: p.Made, Version: p.Version, Documents: []document.Document{d}}
+	d.Add("notes", "How to read this", document.List(append([]string{"dashed lines are levels; a number marks a change"}, t.Notes...)...))
+	return &document.Page{Title: d.Title, Documents: []document.Document{d}}
 }
 
 // DrawTrend returns the drawing of a series.

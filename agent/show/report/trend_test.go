@@ -60,8 +60,7 @@ func TestTrend(t *testing.T) {
 		}
 	}
 	var b bytes.Buffer
-	p := TrendPage{Trend: trend}
-	if err := p.HTML(&b); err != nil || strings.Count(b.String(), "<figure>") != 2 || !strings.Contains(b.String(), "<b>2 changes in 2 of 2 series</b>") || strings.Contains(b.String(), "NaN") {
+	if err := TrendPage(trend).HTML(&b); err != nil || strings.Count(b.String(), "<figure>") != 2 || !strings.Contains(b.String(), "<b>2 changes in 2 of 2 series</b>") || strings.Contains(b.String(), "NaN") {
 		t.Errorf("page: %v\n%s", err, b.String())
 	}
 }
@@ -113,8 +112,7 @@ func TestTrendOfFew(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	p := TrendPage{Trend: trend}
-	if err := p.HTML(&b); err != nil || strings.Count(b.String(), "<figure>") != 2 || !strings.Contains(b.String(), "<summary>1 series of one run</summary>") {
+	if err := TrendPage(trend).HTML(&b); err != nil || strings.Count(b.String(), "<figure>") != 2 || !strings.Contains(b.String(), "<summary>1 series of one run</summary>") {
 		t.Errorf("page: %v\n%s", err, b.String())
 	}
 	if _, err := history.NewTrend(runsOverMonths(3), history.TrendOptions{Measure: "p99", By: history.KindFacts}); err == nil {

@@ -104,9 +104,9 @@ func (p *Page) serveReport(w http.ResponseWriter, r *http.Request) {
 	doc := report.Document{Made: time.Now(), Version: version.Version, Runs: []report.Report{p.newReport(h)}}
 	switch r.URL.Query().Get("format") {
 	case "", "html":
-		p.sendDocument(w, "text/html", "", doc.HTML)
+		p.sendDocument(w, "text/html", "", doc.Page().HTML)
 	case "markdown":
-		p.sendDocument(w, "text/markdown", "", doc.Markdown)
+		p.sendDocument(w, "text/markdown", "", doc.Page().Markdown)
 	case "json":
 		p.sendDocument(w, "application/json", "", func(w io.Writer) error { return json.NewEncoder(w).Encode(doc) })
 	default:
