@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/benchwatch/benchwatch/agent/many/abort"
+	"github.com/benchwatch/benchwatch/agent/run/abort"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 

@@ -19,9 +19,9 @@ import (
 	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	engines "github.com/benchwatch/benchwatch/agent/model/engine/registry"
+	"github.com/benchwatch/benchwatch/agent/model/host"
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 	"github.com/benchwatch/benchwatch/agent/model/table"
-	"github.com/benchwatch/benchwatch/agent/run/host"
 )
 
 // linesPerHeader is after how many ticks the column names are printed again.

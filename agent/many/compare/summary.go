@@ -9,9 +9,9 @@ import (
 	"github.com/benchwatch/benchwatch/agent/base/analysis"
 	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
+	"github.com/benchwatch/benchwatch/agent/model/host"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
-	"github.com/benchwatch/benchwatch/agent/run/host"
 	"github.com/benchwatch/benchwatch/agent/run/review"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )

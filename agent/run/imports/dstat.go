@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/host"
 	"github.com/benchwatch/benchwatch/agent/model/measure"
-	"github.com/benchwatch/benchwatch/agent/run/host"
 )
 
 // dstatColumns are the columns of dstat besides CPU time.

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/host"
 	"github.com/benchwatch/benchwatch/agent/model/measure"
-	"github.com/benchwatch/benchwatch/agent/run/host"
 )
 
 // iostatColumns are the columns with rates of a device, with the factor to base units.

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
-	"github.com/benchwatch/benchwatch/agent/run/host"
+	"github.com/benchwatch/benchwatch/agent/model/host"
 )
 
 // mpstat reads lines of all cores or of one: "20:09:22     all   23.62    3.52 …".

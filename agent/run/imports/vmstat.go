@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
-	"github.com/benchwatch/benchwatch/agent/run/host"
+	"github.com/benchwatch/benchwatch/agent/model/host"
 )
 
 // vmstat reads lines such as " 1  0      0 551396 1342476 20227152    0    0   180 …".

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/host"
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
-	"github.com/benchwatch/benchwatch/agent/run/host"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
 	"github.com/benchwatch/benchwatch/agent/run/marker"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/model/engine"
-	"github.com/benchwatch/benchwatch/agent/run/host"
+	"github.com/benchwatch/benchwatch/agent/model/host"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 

@@ -19,8 +19,8 @@ import (
 	"golang.org/x/net/html"
 
 	_ "github.com/benchwatch/benchwatch/agent/model/engine/registry"
+	"github.com/benchwatch/benchwatch/agent/model/host"
 	"github.com/benchwatch/benchwatch/agent/model/table"
-	"github.com/benchwatch/benchwatch/agent/run/host"
 	"github.com/benchwatch/benchwatch/agent/run/marker"
 	"github.com/benchwatch/benchwatch/agent/run/record"
 	"github.com/benchwatch/benchwatch/agent/run/review"

@@ -11,8 +11,8 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	_ "github.com/benchwatch/benchwatch/agent/model/engine/registry"
+	"github.com/benchwatch/benchwatch/agent/model/host"
 	"github.com/benchwatch/benchwatch/agent/model/tool/sysbench"
-	"github.com/benchwatch/benchwatch/agent/run/host"
 	"github.com/benchwatch/benchwatch/agent/run/record"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
