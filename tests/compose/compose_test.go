@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/compose-spec/compose-go/v2/cli"
@@ -29,6 +30,14 @@ var profiles = []string{"mysql", "galera", "group-replication", "replication", "
 // default is an error here; docker compose only warns of it.
 func load(t *testing.T, env map[string]string, profiles ...string) *types.Project {
 	t.Helper()
+	project, err := loadProject(env, profiles)
+	if err != nil {
+		t.Fatalf("profiles %v: %v", profiles, err)
+	}
+	return project
+}
+
+func loadProject(env map[string]string, profiles []string) (*types.Project, error) {
 	options, err := cli.NewProjectOptions([]string{filepath.Join(folder, "compose.yaml")},
 		cli.WithProfiles(profiles),
 		cli.WithEnv(pairs(env)),
@@ -37,13 +46,9 @@ func load(t *testing.T, env map[string]string, profiles ...string) *types.Projec
 		cli.WithConsistency(true),
 	)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	project, err := options.LoadProject(context.Background())
-	if err != nil {
-		t.Fatalf("profiles %v: %v", profiles, err)
-	}
-	return project
+	return options.LoadProject(context.Background())
 }
 
 func pairs(env map[string]string) []string {
@@ -54,9 +59,16 @@ func pairs(env map[string]string) []string {
 	return list
 }
 
+// allProfiles is read once, since that takes a second. No test changes it.
+var allProfiles = sync.OnceValues(func() (*types.Project, error) { return loadProject(nil, profiles) })
+
 func everything(t *testing.T) *types.Project {
 	t.Helper()
-	return load(t, nil, profiles...)
+	project, err := allProfiles()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return project
 }
 
 // each calls check for each service of all profiles.
