@@ -58,6 +58,10 @@ func runMongoLoad(args []string) error {
 				} else {
 					commands.Add(2)
 				}
+				select { // a pause leaves the processor to other tests
+				case <-ctx.Done():
+				case <-time.After(3 * time.Millisecond):
+				}
 			}
 		})
 	}

@@ -164,7 +164,7 @@ func TestDrain(t *testing.T) {
 	a := startAgent(t, env.Targets())
 	must(t, env.Cluster.Lag(t.Context(), 2))
 	t.Cleanup(func() { must(t, env.Cluster.Unlag(context.Background(), 2)) })
-	wrapper := a.Run(t, id, env.Load(8)...)
+	wrapper := a.Run(t, id, env.Sysbench("oltp_write_only", "--threads=4", "--report-interval=1", "--time=8", "run")...)
 	lag := 0.0
 	agents.Wait(t, 60*time.Second, "draining", func() error {
 		e := a.Scrape(t)

@@ -74,9 +74,9 @@ func (l *Lab) Sysbench(args ...string) []string {
 		"--tables=2", "--table-size=5000", "--mysql-ignore-errors=1213,1020,1205,1047"}, args...)
 }
 
-// Load returns a sysbench that writes for some seconds.
+// Load returns a sysbench that writes for some seconds, at a rate that leaves most of the processor to other tests.
 func (l *Lab) Load(seconds int) []string {
-	return l.Sysbench("oltp_write_only", "--threads=4", "--report-interval=1", fmt.Sprintf("--time=%d", seconds), "run")
+	return l.Sysbench("oltp_write_only", "--threads=4", "--rate=100", "--report-interval=1", fmt.Sprintf("--time=%d", seconds), "run")
 }
 
 // Targets returns the part of a configuration that names the nodes.

@@ -23,7 +23,7 @@ import (
 // A machine that ssh reads has the values that its node_exporter has, over two minutes of a load, for less
 // than 0.3 % of a core there. Nothing remains there.
 func TestHostBySSH(t *testing.T) {
-	const seconds = 120
+	const seconds = 60
 	l := newLab(t)
 	need.Program(t, "prometheus-node-exporter")
 	exporter := agents.FreeAddress(t)

@@ -68,9 +68,9 @@ func sysbench(args ...string) []string {
 	return append([]string{"sysbench", "--config-file=" + filepath.Join(env.server.Dir, "sysbench.cnf"), "--tables=4", "--table-size=1000", "--mysql-ignore-errors=all"}, args...)
 }
 
-// load returns a sysbench of so many seconds.
+// load returns a sysbench of so many seconds, at a rate that leaves most of the processor to other tests.
 func load(seconds int) []string {
-	return sysbench("oltp_read_write", "--threads=2", fmt.Sprintf("--time=%d", seconds), "run")
+	return sysbench("oltp_read_write", "--threads=2", "--rate=50", fmt.Sprintf("--time=%d", seconds), "run")
 }
 
 // lab is the machines of a test and the one that starts groups on them.

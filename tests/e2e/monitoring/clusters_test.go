@@ -40,7 +40,7 @@ func startCluster(t *testing.T, members int) *servers.Group {
 // writing returns a sysbench that writes to the source of a group.
 func writing(g *servers.Group, seconds int, verb string) []string {
 	return []string{"sysbench", "--config-file=" + filepath.Join(g.Dir, "sysbench.cnf"), "oltp_update_index", "--tables=1", "--table-size=1000",
-		"--threads=2", "--report-interval=1", fmt.Sprintf("--time=%d", seconds), verb}
+		"--threads=2", "--rate=200", "--report-interval=1", fmt.Sprintf("--time=%d", seconds), verb}
 }
 
 // streamed collects which servers the stream of the page has for each run.
@@ -108,7 +108,7 @@ func TestTwoClusters(t *testing.T) {
 	all := slices.Concat(want["on-red"], want["on-blue"])
 	commands := map[string][]string{
 		"on-red": writing(red, 6, "run"), "on-blue": writing(blue, 6, "run"),
-		"on-neither": {"sysbench", "cpu", "--report-interval=1", "--time=6", "run"},
+		"on-neither": cpu(6),
 	}
 	wrappers := map[string]*agents.Process{}
 	for id, command := range commands {

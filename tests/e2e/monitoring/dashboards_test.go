@@ -78,7 +78,7 @@ func TestDashboardsHaveData(t *testing.T) {
 	m := startMonitoring(t, address)
 
 	const first, second, live = "dashboards-t2", "dashboards-t8", "dashboards-live"
-	m.finish(t, first, "--threads=2", "--time=5")
+	m.finish(t, first, "--threads=2", "--time=5", "--rate=100")
 	// Until the exporters have been scraped twice the hosts have no data.
 	m.has(t, "instance:node_cpu_utilisation:rate20s")
 	// The CPU of a run is known after 20 s.

@@ -117,9 +117,9 @@ func grafanaConfig(t *testing.T, address string) string {
 	return fmt.Sprintf("grafana: {url: 'http://%s', token_file: %s}\n", address, file)
 }
 
-// cpu is a benchmark that needs no server.
+// cpu is a benchmark that needs no server and little of the processor.
 func cpu(seconds int) []string {
-	return []string{"sysbench", "cpu", "--report-interval=1", fmt.Sprintf("--time=%d", seconds), "run"}
+	return []string{"sysbench", "cpu", "--rate=50", "--report-interval=1", fmt.Sprintf("--time=%d", seconds), "run"}
 }
 
 // markedOnce waits until Grafana has the region of the ended run, and fails the test if
