@@ -62,21 +62,25 @@ for folder in "${all[@]}"; do
 	fi
 done
 
-# They repeat what other tests do under the race detector, a hundred or a million times.
-repeating='^(TestFollowingModel|TestWeek|TestFalseVerdicts|TestTimeToFind|TestReportOfTenHours)$'
+# They repeat what other tests do under the race detector, a hundred or a million times, and run without it.
+names=(TestFollowingModel TestWeek TestRecordingsHoweverRead TestStoppedWhileCatchingUp TestCountersNeverFall
+	TestCrashAtAnyByte TestKilledAtAnyTime TestFalseVerdicts TestTimeToFind TestReportOfTenHours)
+any=$(IFS='|' && printf %s "${names[*]}")
+repeating="^($any)\$"
+mapfile -t repeated < <(grep -rlE "^func ($any)\(" "${concurrent[@]}" | xargs dirname | sort -u)
 
 computing() {
 	suite lint "$here/lint.sh"
 	suite unit go_suite -timeout 20m "${sequential[@]}"
 	suite race go_suite -race -timeout 20m -skip "$repeating" "${concurrent[@]}"
-	suite repeating go_suite -timeout 20m -run "$repeating" ./agent/run/live ./agent/many/ab ./agent/show/report
+	suite repeating go_suite -timeout 20m -run "$repeating" "${repeated[@]}"
 	suite shipped go_suite ./tests/... # rules, dashboards, containers
 	suite page tests/web/run.sh
 }
 
-# Two packages at once: most of the time they wait for what servers report.
+# Three packages at once: most of the time they wait for what servers report.
 waiting() {
-	suite e2e go_suite -tags e2e -count 1 -p 2 -timeout 20m ./tests/tutorials ./tests/e2e/...
+	suite e2e go_suite -tags e2e -count 1 -p 3 -timeout 20m ./tests/tutorials ./tests/e2e/...
 	suite cli go_suite -timeout 20m -parallel 8 ./agent/app/cli
 }
 
