@@ -116,7 +116,7 @@ simulations: ## compare simulated runs: count detected differences and false ala
 bench: build ## measure the cost of observing; BENCHWATCH_BEFORE=FILE adds another benchwatch
 	@scripts/toolchain.sh go
 	@scripts/packages.sh bench
-	$(GO) test -tags bench -run '^$$' -bench '$(or $(BENCH),.)' -benchtime 1x -timeout 1h ./tests/bench ./tests/dashboards
+	$(GO) test -tags bench -run '^$$' -bench '$(or $(BENCH),.)' -benchtime 1x -timeout 2h ./tests/bench ./tests/dashboards
 
 .PHONY: demo
 demo: ## observe a Galera cluster under load for a minute

@@ -10,14 +10,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/benchwatch/benchwatch/agent/many/ab"
 	"github.com/benchwatch/benchwatch/internal/servers"
 )
 
@@ -298,106 +296,6 @@ func sampling(d *daemon) values {
 	resident, private := d.memory()
 	cpu := 100 * (after - before) / window.Seconds()
 	return values{"cpu-%": cpu, "cpu-%/target": cpu / float64(len(last)), "MiB": resident, "private-MiB": private, "worst-tick-ms": 1000 * worst}
-}
-
-// BenchmarkRounds runs sysbench with and without everything of benchwatch (agent at 1 Hz on three servers, wrapper) as
-// `benchwatch ab` does: in short blocks that alternate, with sysbench against itself beside them, until it is decided
-// whether the difference is within one per cent. resolution-% is half the interval of the ratio, noise-floor-% the
-// difference between sysbench and itself.
-func BenchmarkRounds(b *testing.B) {
-	config := targets(b, 3)
-	g, err := database()
-	must(b, g, err)
-	command := append([]string{"sysbench"}, sysbench(g, "oltp_read_only", "--threads=4", "--report-interval=1", "--time=5", "run")...)
-	alone := func(b *testing.B) float64 {
-		// A session of its own, as benchwatch starts a tool: the kernel divides the CPU by sessions.
-		_, out := cpuOf(b, append([]string{"setsid", "--wait"}, command...)...)
-		return throughput(b, out)
-	}
-	alone(b) // warms the caches
-	const without, tps = "sysbench alone", "tps"
-	var unobserved []float64
-	builds(func(program, binary string) {
-		plan := ab.Plan{Arms: []ab.Arm{{Name: without}, {Name: program}}, Seed: 1, Measure: tps, Limit: 0.01, MaxSeconds: 10 * 60}
-		var blocks []ab.Block
-		var rates, spent []float64
-		run := func(b *testing.B, arm string, round int) {
-			began := time.Now()
-			rate := 0.0
-			if arm == program {
-				var cpu float64
-				rate, cpu = observed(b, g, binary, config, command)
-				rates, spent = append(rates, rate), append(spent, cpu)
-			} else {
-				rate = alone(b)
-				unobserved = append(unobserved, rate)
-			}
-			blocks = append(blocks, ab.Block{Arm: arm, Round: round, Began: began, Seconds: time.Since(began).Seconds(), Measured: map[string]float64{tps: rate}})
-		}
-		measure(b, program, func(b *testing.B) values {
-			for round := 0; plan.Over(blocks) == ""; round++ {
-				order := plan.Round(round)
-				run(b, order[0], -1)
-				for _, arm := range order {
-					run(b, arm, round)
-				}
-			}
-			e := plan.Compare(blocks, tps)
-			one := &e.Arms[0]
-			v := values{
-				"transactions/s": median(rates), "ratio-%": 100 * one.Ratio.Value, "resolution-%": 50 * (one.High.Value - one.Low.Value),
-				"noise-floor-%": 100 * e.Floor.Value, "pairs": float64(one.Blocks / 2), "observer-cpu-%": median(spent),
-			}
-			b.Logf("%s: %s of %s, %.2f %% to %.2f %%", program, one.Verdict, without, 100*one.Low.Value, 100*one.High.Value)
-			return v
-		})
-	})
-	measure(b, without, func(*testing.B) values { return values{"transactions/s": median(unobserved)} })
-}
-
-// observed runs the command under benchwatch. It returns the throughput, and the CPU time of agent
-// and wrapper as a percentage of the time of sysbench and its server. Unlike throughput, this
-// percentage does not depend on the other load of the machine.
-func observed(b *testing.B, g *servers.Group, binary, config string, command []string) (rate, cpu float64) {
-	agent, file := startAgent(b, binary, config)
-	defer agent.stop() // the next round must have the machine to itself
-	began := statOf(b, g.PID(1)).CPUTime()
-	var out strings.Builder
-	wrapper := exec.Command(binary, append(recording(binary, file, 3), command...)...)
-	wrapper.Stdout = &out
-	must(b, 0, servers.StartAttached(wrapper))
-	// Its own share can only be read while it runs; at the end it includes sysbench's.
-	ended, own := make(chan error, 1), 0.0
-	go func() { ended <- wrapper.Wait() }()
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		select {
-		case err := <-ended:
-			must(b, out.String(), err)
-			usage := wrapper.ProcessState
-			served := statOf(b, g.PID(1)).CPUTime() - began
-			observer := agent.usage()
-			benchmark := served + (usage.UserTime() + usage.SystemTime()).Seconds() - own
-			return throughput(b, out.String()), 100 * (observer + own) / benchmark
-		case <-tick.C:
-			if stat, err := readStat(wrapper.Process.Pid); err == nil {
-				own = stat.CPUTime()
-			}
-		}
-	}
-}
-
-var transactions = regexp.MustCompile(`transactions: +\d+ +\(([\d.]+) per sec\.\)`)
-
-// throughput returns the throughput that sysbench printed at the end.
-func throughput(b *testing.B, out string) float64 {
-	m := transactions.FindStringSubmatch(out)
-	if m == nil {
-		b.Fatalf("sysbench printed no result: %s", out)
-	}
-	v, err := strconv.ParseFloat(m[1], 64)
-	return must(b, v, err)
 }
 
 func median(v []float64) float64 {

@@ -56,7 +56,6 @@ var budget = map[string]string{
 	"Observe MiB":                                  "<= 24",
 	"Observe cpu-%":                                "<= 0.4",
 	"Rounds resolution-%":                          "<= 1",
-	"Rounds transactions/s":                        "difference below the resolution",
 }
 
 var dir string // for everything that is made
