@@ -5,6 +5,7 @@
 package gotpc
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -38,17 +39,16 @@ func Sniff(head []byte) int {
 	return score
 }
 
-// shorthands map the one-letter options, which all take a value, to their long names. -h is the
-// help, -H the host.
-var shorthands = map[byte]string{
-	'D': "db", 'H': "host", 'U': "user", 'p': "password", 'P': "port", 'S': "statusPort", 'T': "threads", 't': "acThreads", 'd': "driver",
-}
-
-// switches are options that only take a value after "=".
-var switches = map[string]bool{
-	"dropdata": true, "ignore-error": true, "silence": true, "check-all": true, "wait": true, "no-check": true, "use-fk": true,
-	"use-clustered-index": true, "use-explain": true, "check": true, "analyze": true, "use-plan-replayer": true,
-	"enable-query-tuning": true, "help": true,
+var syntax = option.Syntax{
+	Short: map[byte]string{
+		'D': "db", 'H': "host", 'U': "user", 'p': "password", 'P': "port", 'S': "statusPort", 'T': "threads", 't': "acThreads", 'd': "driver",
+	},
+	Switches: map[byte]string{'h': "help"},
+	Flags: []string{
+		"dropdata", "ignore-error", "silence", "check-all", "wait", "no-check", "use-fk", "use-clustered-index", "use-explain", "check", "analyze",
+		"use-plan-replayer", "enable-query-tuning", "help",
+	},
+	PFlag: true,
 }
 
 // verbs are the subcommands of the workloads. cobra accepts any unique prefix.
@@ -98,59 +98,18 @@ func Describe(in tool.Invocation) tool.Description {
 	return d
 }
 
-// parseOptions splits args as pflag does.
 func parseOptions(args []string) *option.Set {
 	o := option.New()
-	for i := 0; i < len(args); i++ {
-		name, value, found, ok := split(args[i])
-		if !ok {
-			if args[i] != "--" {
-				o.Words = append(o.Words, args[i])
-			}
-			continue
-		}
-		if !found { // the value is the next word
-			if switches[name] {
-				o.Values[name] = "true"
-				continue
-			}
-			if i++; i == len(args) {
-				break
-			}
-			value = args[i]
-		}
-		set(o, name, value)
-	}
-	return o
-}
-
-// split returns an option's name and value. found is false if the word contains no value.
-func split(a string) (name, value string, found, ok bool) {
-	switch {
-	case strings.HasPrefix(a, "--") && len(a) > 2:
-		name, value, found := strings.Cut(a[2:], "=")
-		return name, value, found, true
-	case len(a) >= 2 && a[0] == '-' && a[1] != '-':
-		name := shorthands[a[1]]
+	o.Words = syntax.Read(args, func(name, value string) {
 		switch {
-		case name == "":
-			return "help", "", true, true
-		case len(a) == 2:
-			return name, "", false, true
-		case a[2] == '=':
-			return name, a[3:], true, true
+		case slices.Contains(syntax.Flags, name) && value == "on":
+			value = "true"
+		case (name == "host" || name == "port" || name == "targets") && o.Values[name] != "":
+			value = o.Values[name] + "," + value // lists are joined
 		}
-		return name, a[2:], true, true
-	}
-	return "", "", false, false
-}
-
-// set sets an option. A later value replaces an earlier one; lists are joined.
-func set(o *option.Set, name, value string) {
-	if list := name == "host" || name == "port" || name == "targets"; list && o.Values[name] != "" {
-		value = o.Values[name] + "," + value
-	}
-	o.Values[name] = value
+		o.Values[name] = value
+	})
+	return o
 }
 
 // target returns every host with every port: go-tpc connects to them in turn.

@@ -9,12 +9,14 @@ package goycsb
 import (
 	"bytes"
 	"cmp"
+	"maps"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/model/tool/dsn"
+	"github.com/benchwatch/benchwatch/agent/model/tool/option"
 	"github.com/benchwatch/benchwatch/agent/model/tool/properties"
 )
 
@@ -64,7 +66,7 @@ func sniff(head []byte) int {
 // options are the parsed command line of go-ycsb.
 type options struct {
 	properties.Set
-	words []string // the verb and the database
+	verb, binding string
 }
 
 // describe reads `go-ycsb run mysql -P workloads/workloada --threads 10`. go-ycsb always prints
@@ -72,18 +74,18 @@ type options struct {
 func describe(inv tool.Invocation) tool.Description {
 	o := read(inv)
 	d := tool.Description{
-		Command:        o.word(0),
+		Command:        o.verb,
 		Workload:       o.Workload(),
 		Threads:        o.Threads(),
 		Rate:           o.Rate(),
 		ReportInterval: 10 * time.Second,
-		Labels:         o.Labels(o.word(1)),
+		Labels:         o.Labels(o.binding),
 	}
 	if warmup := o.Values["warmuptime"]; warmup != "" {
 		d.Labels["warmup_seconds"] = warmup
 	}
 	d.Target, d.Database = o.address()
-	switch o.word(1) {
+	switch o.binding {
 	case "mysql", "mariadb", "tidb":
 		d.Engine, d.User = "mysql", cmp.Or(o.Values["mysql.user"], "root")
 	default:
@@ -108,60 +110,34 @@ func describe(inv tool.Invocation) tool.Description {
 	return d
 }
 
-// values are the options that take a value, by their long names.
-var values = map[string]string{
-	"-P": "property_file", "--property_file": "property_file",
-	"-p": "prop", "--prop": "prop",
-	"--table": "table", "--threads": "threadcount", "--target": "target", "--interval": "measurement.interval",
-}
+var syntax = option.Syntax{Short: map[byte]string{'P': "property_file", 'p': "prop"}, Switches: map[byte]string{'h': "help"}, Flags: []string{"help"}, PFlag: true}
+
+// flagProperties are the properties that options set.
+var flagProperties = map[string]string{"threads": "threadcount", "target": "target", "interval": "measurement.interval"}
 
 func read(inv tool.Invocation) options {
 	var o options
-	var own, flags [][2]string
-	for i := 0; i < len(inv.Args); i++ {
-		a := inv.Args[i]
-		if len(a) < 2 || a[0] != '-' {
-			o.words = append(o.words, a)
-			continue
-		}
-		flag, value, joined := strings.Cut(a, "=")
-		if !strings.HasPrefix(a, "--") {
-			flag, value, joined = a[:2], strings.TrimPrefix(a[2:], "="), len(a) > 2 // -P file, -Pfile, -P=file
-		}
-		option, ok := values[flag]
-		if !ok {
-			continue
-		}
-		if !joined {
-			if i++; i == len(inv.Args) {
-				break
-			}
-			value = inv.Args[i]
-		}
-		switch option {
+	own, flags := map[string]string{}, map[string]string{}
+	words := syntax.Read(inv.Args, func(name, value string) {
+		switch name {
 		case "property_file":
 			o.Files = append(o.Files, strings.Split(value, ",")...)
 		case "prop":
 			if key, v, ok := strings.Cut(value, "="); ok {
-				own = append(own, [2]string{key, v})
+				own[key] = v
 			}
-		case "table":
 		default:
-			flags = append(flags, [2]string{option, value})
+			if property, ok := flagProperties[name]; ok {
+				flags[property] = value
+			}
 		}
-	}
+	})
+	words = append(words, "", "")
+	o.verb, o.binding = words[0], words[1]
 	o.ReadFiles(&inv)
-	for _, kv := range append(own, flags...) { // flags win
-		o.Values[kv[0]] = kv[1]
-	}
+	maps.Copy(o.Values, own)
+	maps.Copy(o.Values, flags)
 	return o
-}
-
-func (o *options) word(i int) string {
-	if i < len(o.words) {
-		return o.words[i]
-	}
-	return ""
 }
 
 // address returns the address of the database. Each binding has its own properties; those of MySQL
@@ -176,7 +152,7 @@ func (o *options) address() (target, database string) {
 		}
 		return host + ":" + port
 	}
-	switch o.word(1) {
+	switch o.binding {
 	case "mysql", "mariadb", "tidb":
 		return hostPort("mysql", "127.0.0.1", "3306"), o.Values["mysql.db"]
 	case "pg", "postgresql", "cockroach", "cdb":

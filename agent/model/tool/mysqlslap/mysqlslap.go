@@ -42,25 +42,21 @@ func Sniff(head []byte) int {
 	return score
 }
 
-// shorthands map the one-letter options that take a value to their long names.
-var shorthands = map[byte]string{
-	'c': "concurrency", 'e': "engine", 'h': "host", 'i': "iterations", 'P': "port", 'q': "query", 'u': "user", 'S': "socket",
-	'F': "delimiter", 'x': "number-char-cols", 'y': "number-int-cols",
+var syntax = option.Syntax{
+	Short: map[byte]string{
+		'c': "concurrency", 'e': "engine", 'h': "host", 'i': "iterations", 'P': "port", 'q': "query", 'u': "user", 'S': "socket",
+		'F': "delimiter", 'x': "number-char-cols", 'y': "number-int-cols",
+	},
+	Switches: map[byte]string{'a': "auto-generate-sql", 'C': "", 's': "", 'v': "", 'T': ""},
+	Valued: []string{
+		"number-of-queries", "auto-generate-sql-load-type", "auto-generate-sql-execute-number",
+		"auto-generate-sql-write-number", "auto-generate-sql-unique-query-number", "auto-generate-sql-unique-write-number",
+		"auto-generate-sql-secondary-indexes", "create", "create-schema", "commit", "detach", "post-query", "post-system", "pre-query",
+		"pre-system", "init-command", "protocol", "plugin-dir", "default-auth", "character-sets-dir", "defaults-file",
+		"defaults-extra-file", "defaults-group-suffix", "login-path", "ssl-ca", "ssl-capath", "ssl-cert", "ssl-cipher", "ssl-key", "ssl-mode", "tls-version",
+	},
+	Flags: []string{"auto-generate-sql-add-autoincrement", "auto-generate-sql-guid-primary", "password", "ssl"},
 }
-
-// valued are the relevant long options that take a value, perhaps as the next word. The client
-// library accepts any unique prefix of a name.
-var valued = []string{
-	"concurrency", "engine", "host", "iterations", "port", "query", "user", "socket", "delimiter", "number-char-cols",
-	"number-int-cols", "number-of-queries", "auto-generate-sql-load-type", "auto-generate-sql-execute-number",
-	"auto-generate-sql-write-number", "auto-generate-sql-unique-query-number", "auto-generate-sql-unique-write-number",
-	"auto-generate-sql-secondary-indexes", "create", "create-schema", "commit", "detach", "post-query", "post-system", "pre-query",
-	"pre-system", "init-command", "protocol", "plugin-dir", "default-auth", "character-sets-dir", "defaults-file",
-	"defaults-extra-file", "defaults-group-suffix", "login-path", "ssl-ca", "ssl-capath", "ssl-cert", "ssl-cipher", "ssl-key", "ssl-mode", "tls-version",
-}
-
-// flags are long options without a value that share a prefix with options in valued.
-var flags = []string{"auto-generate-sql", "auto-generate-sql-add-autoincrement", "auto-generate-sql-guid-primary", "password", "ssl"}
 
 // labels map options to labels.
 var labels = map[string]string{
@@ -73,7 +69,7 @@ func Describe(in tool.Invocation) tool.Description {
 	o := parseOptions(in)
 	d := tool.Description{
 		Command: "run", Labels: o.Labels(labels),
-		Database: o.Text("create-schema", "mysqlslap"), Target: target(o.Set), Engine: "mysql", User: o.Values["user"], Threads: o.Number("concurrency", 1),
+		Database: o.Text("create-schema", "mysqlslap"), Target: target(o), Engine: "mysql", User: o.Values["user"], Threads: o.Number("concurrency", 1),
 		Notes: []string{"mysqlslap reports only at its end: until then only the servers can be watched"},
 	}
 	switch {
@@ -85,73 +81,14 @@ func Describe(in tool.Invocation) tool.Description {
 	return d
 }
 
-// options of a command line and of its option files.
-type options struct{ *option.Set }
-
-func parseOptions(in tool.Invocation) options {
-	o := options{option.New()}
-	for i := 0; i < len(in.Args); i++ {
-		a := in.Args[i]
-		switch {
-		case strings.HasPrefix(a, "--") && len(a) > 2:
-			i = o.long(in.Args, i)
-		case len(a) >= 2 && a[0] == '-' && shorthands[a[1]] != "":
-			name, value := shorthands[a[1]], a[2:]
-			if value == "" && i+1 < len(in.Args) {
-				i++
-				value = in.Args[i]
-			}
-			o.Values[name] = value
-		case len(a) >= 2 && a[0] == '-' && strings.IndexByte(a, 'a') > 0 && strings.Trim(a[1:], "aCsvT") == "":
-			o.Values["auto-generate-sql"] = "on"
-		}
-	}
+func parseOptions(in tool.Invocation) *option.Set {
+	o := syntax.Parse(in.Args)
 	for _, name := range []string{"defaults-file", "defaults-extra-file"} {
 		if file := o.Values[name]; file != "" {
-			o.readFile(in, file)
+			readFile(o, in, file)
 		}
 	}
 	return o
-}
-
-// long reads the long option at i and returns the index of its last word.
-func (o options) long(args []string, i int) int {
-	raw, value, assigned := strings.Cut(args[i][2:], "=")
-	name := complete(strings.ReplaceAll(raw, "_", "-"))
-	if !assigned {
-		value = "on"
-		for _, v := range valued {
-			if v == name && i+1 < len(args) {
-				i++
-				value = args[i]
-				break
-			}
-		}
-	}
-	o.Values[name] = value
-	return i
-}
-
-// complete returns the long option whose unique prefix is name.
-func complete(name string) string {
-	found := ""
-	for _, list := range [][]string{valued, flags} {
-		for _, v := range list {
-			if v == name {
-				return name
-			}
-			if strings.HasPrefix(v, name) {
-				if found != "" {
-					return name
-				}
-				found = v
-			}
-		}
-	}
-	if found != "" {
-		return found
-	}
-	return name
 }
 
 // groups are the sections of option files that mysqlslap reads.
@@ -160,7 +97,7 @@ var groups = map[string]bool{
 }
 
 // readFile reads an option file. Options of the command line win.
-func (o options) readFile(in tool.Invocation, name string) {
+func readFile(o *option.Set, in tool.Invocation, name string) {
 	data, err := in.Read(name)
 	if err != nil {
 		return // mysqlslap itself reports that

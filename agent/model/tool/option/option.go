@@ -1,5 +1,4 @@
-// Package option holds the options and other words of a tool's command line. Each tool splits its
-// own arguments.
+// Package option reads the options and other words of a command line by the syntax that the tool declares.
 package option
 
 import (

@@ -2,6 +2,7 @@ package option_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,5 +49,30 @@ func TestTargets(t *testing.T) {
 	}
 	if got := option.Targets("a,b", "1,2", true); got != "a:1,a:2,b:1,b:2" {
 		t.Error(got)
+	}
+}
+
+func TestSyntax(t *testing.T) {
+	getopt := option.Syntax{
+		Short: map[byte]string{'c': "clients", 'd': "database"}, Switches: map[byte]string{'a': "all", 'v': ""},
+		Valued: []string{"rate"}, Flags: []string{"random"}, Optional: "database",
+	}
+	pflag := option.Syntax{Short: map[byte]string{'c': "clients"}, Switches: map[byte]string{'h': "help"}, Flags: []string{"all"}, PFlag: true}
+	for _, c := range []struct {
+		syntax     option.Syntax
+		args, want string
+	}{
+		{getopt, "-c4 -vac 5 x --rat 7 --cl=8 --all -- -c1", "clients=4 all=on clients=5 rate=7 clients=8 all=on | x -c1"},
+		{getopt, "-d -v -d x --ra --rand --unknown y -xc3 -", "database=x ra=on random=on unknown=on | y -"},
+		{getopt, "run --rate", " | run"},
+		{getopt, "run -c", " | run"},
+		{pflag, "-c=4 -c 5 -c6 --new 7 --all run --new=8 -h", "clients=4 clients=5 clients=6 new=7 all=on new=8 help=on | run"},
+		{pflag, "run --new", " | run"},
+	} {
+		var got []string
+		words := c.syntax.Read(strings.Fields(c.args), func(name, value string) { got = append(got, name+"="+value) })
+		if text := strings.Join(got, " ") + " | " + strings.Join(words, " "); text != c.want {
+			t.Errorf("%s: have %q, want %q", c.args, text, c.want)
+		}
 	}
 }

@@ -88,36 +88,27 @@ func sniff(head []byte) int {
 // initialization is what other tools call the verb of --initialize.
 const initialization = "prepare"
 
-// valued are the options that take a value, short ones by their long name. The short -d takes one
-// since version 15; earlier it was a flag before the name of the database or before another option.
-var valued = map[string]string{
-	"b": "builtin", "c": "client", "d": "dbname", "D": "define", "f": "file", "F": "fillfactor", "h": "host", "I": "init-steps",
-	"j": "jobs", "L": "latency-limit", "M": "protocol", "p": "port", "P": "progress", "R": "rate", "s": "scale", "T": "time",
-	"t": "transactions", "U": "username",
-	"tablespace": "", "index-tablespace": "", "sampling-rate": "", "aggregate-interval": "", "log-prefix": "", "random-seed": "",
-	"show-script": "", "partitions": "", "partition-method": "", "max-tries": "",
+// syntax: the short -d has a value since version 15; earlier it was a flag before the name of the
+// database or before another option.
+var syntax = option.Syntax{
+	Short: map[byte]string{
+		'b': "builtin", 'c': "client", 'd': "dbname", 'D': "define", 'f': "file", 'F': "fillfactor", 'h': "host", 'I': "init-steps",
+		'j': "jobs", 'L': "latency-limit", 'M': "protocol", 'p': "port", 'P': "progress", 'R': "rate", 's': "scale", 'T': "time",
+		't': "transactions", 'U': "username",
+	},
+	Switches: map[byte]string{
+		'i': "initialize", 'S': "select-only", 'N': "skip-some-updates", 'C': "connect", 'l': "log",
+		'n': "no-vacuum", 'q': "quiet", 'r': "report-per-command", 'v': "vacuum-all", 'V': "version", '?': "help",
+	},
+	Valued: []string{
+		"tablespace", "index-tablespace", "sampling-rate", "aggregate-interval", "log-prefix", "random-seed", "show-script", "partitions",
+		"partition-method", "max-tries",
+	},
+	Flags: []string{
+		"debug", "exit-on-abort", "failures-detailed", "foreign-keys", "progress-timestamp", "unlogged-tables", "verbose-errors", "continue-on-error",
+	},
+	Optional: "dbname",
 }
-
-// flags are the relevant options without a value.
-var flags = map[string]string{"i": "initialize", "S": "select-only", "N": "skip-some-updates", "C": "connect", "l": "log"}
-
-// long are the long options. getopt accepts their unique prefixes.
-var long = func() []string {
-	names := []string{
-		"debug", "exit-on-abort", "failures-detailed", "foreign-keys", "no-vacuum", "progress-timestamp", "quiet", "report-per-command",
-		"unlogged-tables", "vacuum-all", "verbose-errors", "continue-on-error", "help", "version",
-	}
-	for short, name := range valued {
-		if name == "" {
-			name = short
-		}
-		names = append(names, name)
-	}
-	for _, name := range flags {
-		names = append(names, name)
-	}
-	return names
-}()
 
 // labels map options to labels.
 var labels = map[string]string{
@@ -167,10 +158,10 @@ func logs(d *tool.Description, o *option.Set) {
 // pattern escapes a path so that it matches only itself.
 var pattern = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)
 
-// read splits args like getopt and returns the scripts that pgbench executes.
+// read returns the options, and the scripts that pgbench executes.
 func read(args []string) (o *option.Set, scripts []string) {
 	o = option.New()
-	set := func(name, value string) {
+	o.Words = syntax.Read(args, func(name, value string) {
 		switch name {
 		case "builtin":
 			scripts = append(scripts, builtin(value))
@@ -183,80 +174,11 @@ func read(args []string) (o *option.Set, scripts []string) {
 			scripts = append(scripts, "simple-update")
 		}
 		o.Values[name] = value
-	}
-	for i := 0; i < len(args); i++ {
-		a := args[i]
-		switch {
-		case a == "--":
-			o.Words = append(o.Words, args[i+1:]...)
-			i = len(args)
-		case strings.HasPrefix(a, "--"):
-			name, value, assigned := strings.Cut(a[2:], "=")
-			name = complete(name)
-			if !assigned && takesValue(name) && i+1 < len(args) {
-				i++
-				value = args[i]
-			} else if !assigned {
-				value = "on"
-			}
-			set(name, value)
-		case len(a) > 1 && a[0] == '-':
-			for j := 1; j < len(a); j++ {
-				name := valued[a[j:j+1]]
-				if name == "" {
-					if name = flags[a[j:j+1]]; name != "" {
-						set(name, "on")
-					}
-					continue
-				}
-				value := a[j+1:]
-				if value == "" && i+1 < len(args) && (name != "dbname" || !strings.HasPrefix(args[i+1], "-")) {
-					i++
-					value = args[i]
-				}
-				set(name, value)
-				break
-			}
-		default:
-			o.Words = append(o.Words, a)
-		}
-	}
+	})
 	if len(scripts) == 0 {
 		scripts = []string{"tpcb-like"}
 	}
 	return o, scripts
-}
-
-func takesValue(name string) bool {
-	if short, ok := valued[name]; ok && short == "" {
-		return true
-	}
-	for _, v := range valued {
-		if v == name {
-			return true
-		}
-	}
-	return false
-}
-
-// complete returns the long option whose unique prefix is name.
-func complete(name string) string {
-	found := ""
-	for _, v := range long {
-		if v == name {
-			return name
-		}
-		if strings.HasPrefix(v, name) {
-			if found != "" {
-				return name
-			}
-			found = v
-		}
-	}
-	if found == "" {
-		return name
-	}
-	return found
 }
 
 // builtin returns the name of a built-in script. name is a prefix of it, perhaps followed by @ and

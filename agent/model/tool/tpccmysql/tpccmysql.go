@@ -84,7 +84,7 @@ func Describe(in tool.Invocation) tool.Description {
 	if loader {
 		accepted = loadOptions
 	}
-	o := parseOptions(in.Args, accepted)
+	o := (&option.Syntax{Short: option.Letters(accepted)}).Parse(in.Args)
 	d := tool.Description{
 		Command: "run", Workload: "tpcc",
 		Labels:   o.Labels(map[string]string{"w": "warehouses", "r": "ramp_up_seconds", "m": "schemas"}),
@@ -113,26 +113,6 @@ func Describe(in tool.Invocation) tool.Description {
 			"-l%d with intervals of %d s measures %d s: tpcc_start leaves out what is not a whole interval", measure, every, whole))
 	}
 	return d
-}
-
-// parseOptions splits args as getopt does.
-func parseOptions(args []string, accepted string) *option.Set {
-	o := option.New()
-	for i := 0; i < len(args); i++ {
-		a := args[i]
-		if len(a) < 2 || a[0] != '-' || strings.IndexByte(accepted, a[1]) < 0 {
-			continue
-		}
-		name, value := a[1:2], a[2:]
-		if value == "" {
-			if i++; i == len(args) {
-				break
-			}
-			value = args[i]
-		}
-		o.Values[name] = value
-	}
-	return o
 }
 
 // target returns the server. Without a host the client library uses the socket.
