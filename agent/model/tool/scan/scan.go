@@ -7,6 +7,7 @@ package scan
 
 import (
 	"math"
+	"strconv"
 
 	"github.com/benchwatch/benchwatch/agent/model/tool/decimal"
 )
@@ -128,23 +129,61 @@ func (l *Line) Int() (int, bool) {
 // range.
 const maxDigits = 30
 
+var powersOfTen = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11}
+
 // Fixed reads a number with exactly this many decimals, as printed by C's %f, after optional
-// blanks. It returns the number divided by 10^shift. It accepts C's spellings of not-a-number and infinity
+// blanks. It returns the number divided by 10^shift. It divides the whole digits once, so that 1.04
+// ms becomes the float64 nearest to 0.00104. It accepts C's spellings of not-a-number and infinity
 // as NaN: the tool has no value there.
 func (l *Line) Fixed(places, shift int) (float64, bool) {
-	rest := *l
-	for rest.Next() == ' ' {
-		rest.at++
+	b, i := l.text, l.at
+	for i < len(b) && b[i] == ' ' {
+		i++
 	}
-	begin := rest.at
-	v, decimals, ok := rest.Number(-shift)
-	switch {
-	case !ok && rest.NotANumber():
-		v = math.NaN()
-	case !ok, decimals != places, rest.at-begin > maxDigits+1:
+	start, n := i, int64(0)
+	for i < len(b) && b[i]-'0' <= 9 {
+		n = n*10 + int64(b[i]-'0')
+		i++
+	}
+	if i == start {
+		return l.notANumber(start)
+	}
+	if i == len(b) || b[i] != '.' {
 		return 0, false
 	}
-	*l = rest
+	i++
+	point := i
+	for i < len(b) && b[i]-'0' <= 9 {
+		n = n*10 + int64(b[i]-'0')
+		i++
+	}
+	switch digits := i - start - 1; {
+	case i-point != places || digits > maxDigits:
+		return 0, false
+	case digits > 15: // n is not exact
+		return l.long(start, i, shift)
+	}
+	l.at = i
+	return float64(n) / powersOfTen[places+shift], true
+}
+
+// notANumber reads from an index on.
+func (l *Line) notANumber(from int) (float64, bool) {
+	number := Line{l.text, from}
+	if !number.NotANumber() {
+		return 0, false
+	}
+	l.at = number.at
+	return math.NaN(), true
+}
+
+// long reads the digits between two indexes.
+func (l *Line) long(from, to, shift int) (float64, bool) {
+	v, err := strconv.ParseFloat(string(l.text[from:to])+"e-"+strconv.Itoa(shift), 64)
+	if err != nil {
+		return 0, false
+	}
+	l.at = to
 	return v, true
 }
 
