@@ -103,14 +103,13 @@ func Buckets(axis []float64, from, width float64) []Bucket {
 func Extremes(values []float64, b Bucket) (first, second int) {
 	low, high := -1, -1
 	for i := b.Begin; i < b.End; i++ {
-		v := values[i]
-		if !IsKnown(v) {
-			continue
-		}
-		if low < 0 || v < values[low] {
+		switch v := values[i]; {
+		case low < 0 && IsKnown(v):
+			low, high = i, i
+		case low < 0:
+		case v < values[low]:
 			low = i
-		}
-		if high < 0 || v > values[high] {
+		case v > values[high]:
 			high = i
 		}
 	}

@@ -21,7 +21,6 @@ type Table[K comparable] struct {
 	keys    []K
 	columns [][]float64
 	index   map[K]int
-	next    int // the column after the last one that was set: all rows are set in the same order
 }
 
 const defaultMaxColumns = 1024
@@ -32,7 +31,7 @@ func (t *Table[K]) Row(elapsed float64) bool {
 	if n := len(t.Elapsed); !(n == 0 && IsKnown(elapsed) || n > 0 && elapsed >= t.Elapsed[n-1]) {
 		return false
 	}
-	t.Elapsed, t.next = append(t.Elapsed, elapsed), 0
+	t.Elapsed = append(t.Elapsed, elapsed)
 	for i := range t.columns {
 		t.columns[i] = append(t.columns[i], Unknown())
 	}
@@ -48,12 +47,7 @@ func (t *Table[K]) IsNext(elapsed float64) bool {
 // Column returns the index of a column for SetAt. A new column is unknown in all rows. It returns
 // -1 if there are too many columns.
 func (t *Table[K]) Column(key K) int {
-	i, ok := t.next, t.next < len(t.keys) && t.keys[t.next] == key
-	if !ok {
-		i, ok = t.index[key]
-	}
-	t.next = i + 1
-	if ok {
+	if i, ok := t.index[key]; ok {
 		return i
 	}
 	values := make([]float64, len(t.Elapsed), cap(t.Elapsed))

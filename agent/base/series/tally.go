@@ -1,6 +1,7 @@
 package series
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -147,11 +148,14 @@ func (t *Tally) Each(yield func(v float64, count int) bool) {
 // equal values.
 type sorted struct {
 	values []float64
-	groups map[int64]group // by the first bits of the value
+	groups []group       // in the order of their first values
+	index  map[int64]int // of a group, by its key
+	last   int           // index of the group that got the last value
 }
 
 // group is a set of values with the same sign, exponent and first groupBits of the fraction.
 type group struct {
+	key   int64 // the first bits of the value
 	count int
 	sum   float64
 }
@@ -159,11 +163,11 @@ type group struct {
 const groupBits = 9
 
 func (s *sorted) add(v float64) {
-	if s.groups == nil {
+	if s.index == nil {
 		if s.values = append(s.values, v); len(s.values) <= mostRows {
 			return
 		}
-		s.groups = map[int64]group{}
+		s.index = map[int64]int{}
 		values := s.values
 		s.values = nil
 		for _, v := range values {
@@ -175,8 +179,16 @@ func (s *sorted) add(v float64) {
 	if v < 0 {
 		key = -key
 	}
-	g := s.groups[key]
-	s.groups[key] = group{g.count + 1, g.sum + v}
+	if len(s.groups) == 0 || s.groups[s.last].key != key {
+		i, ok := s.index[key]
+		if !ok {
+			i = len(s.groups)
+			s.index[key], s.groups = i, append(s.groups, group{key: key})
+		}
+		s.last = i
+	}
+	g := &s.groups[s.last]
+	g.count, g.sum = g.count+1, g.sum+v
 }
 
 func (s *sorted) each(yield func(v float64, count int) bool) {
@@ -193,7 +205,7 @@ func (s *sorted) each(yield func(v float64, count int) bool) {
 }
 
 func (s *sorted) median() float64 {
-	if s.groups == nil {
+	if s.index == nil {
 		return Median(s.values)
 	}
 	n := 0
@@ -202,8 +214,7 @@ func (s *sorted) median() float64 {
 	}
 	lower, upper := Unknown(), Unknown()
 	seen := 0
-	for _, key := range slices.Sorted(maps.Keys(s.groups)) {
-		g := s.groups[key]
+	for _, g := range slices.SortedFunc(slices.Values(s.groups), func(a, b group) int { return cmp.Compare(a.key, b.key) }) {
 		mean := g.sum / float64(g.count)
 		if seen <= (n-1)/2 {
 			lower = mean
@@ -221,5 +232,5 @@ func (s *sorted) clone() *sorted {
 	if s == nil {
 		return nil
 	}
-	return &sorted{slices.Clip(s.values), maps.Clone(s.groups)}
+	return &sorted{slices.Clip(s.values), slices.Clone(s.groups), maps.Clone(s.index), s.last}
 }

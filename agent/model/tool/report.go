@@ -263,12 +263,8 @@ func (r *Report) Clone() *Report {
 // CopyFrom makes r a copy of another report without sharing memory. The slices of r keep their
 // memory.
 func (r *Report) CopyFrom(from *Report) {
-	to := *r
+	rates, counts, latencies := append(r.Rates[:0], from.Rates...), append(r.Counts[:0], from.Counts...), append(r.Latencies[:0], from.Latencies...)
+	within, values, buckets := append(r.Within[:0], from.Within...), append(r.Values[:0], from.Values...), append(r.Buckets[:0], from.Buckets...)
 	*r = *from
-	r.Rates = append(to.Rates[:0], from.Rates...)
-	r.Counts = append(to.Counts[:0], from.Counts...)
-	r.Latencies = append(to.Latencies[:0], from.Latencies...)
-	r.Within = append(to.Within[:0], from.Within...)
-	r.Values = append(to.Values[:0], from.Values...)
-	r.Buckets = append(to.Buckets[:0], from.Buckets...)
+	r.Rates, r.Counts, r.Latencies, r.Within, r.Values, r.Buckets = rates, counts, latencies, within, values, buckets
 }

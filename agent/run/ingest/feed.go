@@ -77,9 +77,11 @@ func (f *Feed) now() time.Time {
 func (f *Feed) line(l tool.Line, at time.Time, fresh bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	// The first line of a report of several lines may not have been fresh.
-	_, groups := f.parser.(tool.Flusher)
-	timed := fresh && (f.fresh || !groups)
+	timed := fresh
+	if fresh && !f.fresh { // the first line of a report of several lines may not have been fresh
+		_, groups := f.parser.(tool.Flusher)
+		timed = !groups
+	}
 	f.at, f.fresh = at, fresh
 	if f.parser == nil {
 		f.state.lines.add(tool.Ignored)

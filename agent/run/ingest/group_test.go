@@ -31,7 +31,7 @@ func readJournal(t *testing.T, n int, lines ...string) (Snapshot, *Intervals) {
 	t.Helper()
 	meta := groupMeta(n)
 	f := NewFeed(sysbench.Tool, meta)
-	f.Series = &Intervals{}
+	f.Series = &Intervals{Totals: true}
 	for _, line := range lines {
 		f.line(tool.Line{Text: []byte(line)}, time.Unix(0, 0), true)
 	}
@@ -82,7 +82,7 @@ func TestGroupWithAGeneratorThatNeverStarted(t *testing.T) {
 		meta := groupMeta(2)
 		meta.Group.Members = []rundir.Member{{}, {Absent: absent}}
 		f := NewFeed(sysbench.Tool, meta)
-		f.Series = &Intervals{}
+		f.Series = &Intervals{Totals: true}
 		for _, line := range []string{"1# start 0", "1> " + printed(1, 100, 5), "2# late", "1> " + printed(2, 110, 4), "1# end"} {
 			f.line(tool.Line{Text: []byte(line)}, time.Unix(0, 0), true)
 		}

@@ -17,7 +17,7 @@ const (
 	// Length is the interval's own length in seconds.
 	Length Kind = "length"
 
-	// Counters since the start, at the end of each row, as the live metrics show them. Lines are
+	// Counters since the start, at the end of each row, as the live metrics show them; only with Totals. Lines are
 	// counted by the parser's verdict, which takes the place of the operation.
 	OperationsTotal Kind = "operations_total"
 	ErrorsTotal     Kind = "errors_total"
@@ -52,6 +52,8 @@ func LatencyOf(operation, stat string) Column {
 type Intervals struct {
 	// Full, if not nil, is called when there are blockRows rows; they are dropped afterwards.
 	Full func()
+	// Totals adds the columns of counters.
+	Totals bool
 
 	// Elapsed is the end of each interval.
 	series.Table[Column]
@@ -72,6 +74,7 @@ type Intervals struct {
 	Distributions map[string]*histogram.OverTime
 
 	axis       axis
+	places     []place    // of the values of the last report
 	operations []string   // the counted operations, sorted
 	totals     []*counter // of the operations
 	counters   []int      // the columns of counterColumns
@@ -134,16 +137,20 @@ func (v *Intervals) add(r *tool.Report, s *state) {
 	}
 	v.Warmup = append(v.Warmup, r.Phase == tool.Warmup)
 	v.Part = append(v.Part, r.Run)
+	at := 0 // the place of a value in the report
 	for _, x := range r.Rates {
-		v.Set(RateOf(x.Operation), x.PerSecond)
+		at = v.set(at, RateOf(x.Operation), x.PerSecond)
 	}
 	for _, x := range r.Latencies {
-		v.Set(LatencyOf(x.Operation, x.Stat), x.Seconds)
+		at = v.set(at, LatencyOf(x.Operation, x.Stat), x.Seconds)
 	}
-	v.Set(Column{Kind: Length}, series.Number(r.IntervalSeconds))
-	v.Set(Column{Measure: tool.Threads}, series.Number(s.threads))
+	at = v.set(at, Column{Kind: Length}, series.Number(r.IntervalSeconds))
+	at = v.set(at, Column{Measure: tool.Threads}, series.Number(s.threads))
 	for _, x := range r.Values {
-		v.Set(Column{Measure: x.Measure}, x.Value)
+		at = v.set(at, Column{Measure: x.Measure}, x.Value)
+	}
+	if !v.Totals {
+		return
 	}
 	if len(v.operations) != len(s.totals) {
 		v.operations, v.totals = sortedKeys(s.totals), nil
@@ -152,10 +159,29 @@ func (v *Intervals) add(r *tool.Report, s *state) {
 		}
 	}
 	for i, operation := range v.operations {
-		v.Set(Column{Kind: OperationsTotal, Operation: operation}, v.totals[i].value())
+		at = v.set(at, Column{Kind: OperationsTotal, Operation: operation}, v.totals[i].value())
 	}
 	v.fresh = true
 	v.setCounters(s)
+}
+
+// place is the column of a value.
+type place struct {
+	key    Column
+	column int
+}
+
+// set is Set for a report's value, of which it returns the place of the next one. The values of all reports are in about
+// the same order, so the column is usually that of the previous report's value at this place.
+func (v *Intervals) set(at int, key Column, x float64) int {
+	if !series.IsKnown(x) {
+		return at
+	}
+	if at == len(v.places) || v.places[at].key != key {
+		v.places = append(v.places[:at], place{key, v.Column(key)})
+	}
+	v.SetAt(v.places[at].column, x)
+	return at + 1
 }
 
 // maxDistributions bounds the operations whose distribution over time is kept.

@@ -47,6 +47,7 @@ type state struct {
 	phase      tool.Phase
 
 	totals             map[string]*counter // by operation
+	rated              []rated             // of the last interval, in its order
 	errors, reconnects counter
 
 	summary *Summary
@@ -77,6 +78,12 @@ func (c *counter) value() float64 {
 		return 0
 	}
 	return max(c.intervals, c.summaries)
+}
+
+// rated is an operation that an interval has a rate of.
+type rated struct {
+	operation string
+	total     *counter
 }
 
 // Lines counts the tool's output lines by what the parser made of them.
@@ -197,41 +204,45 @@ func (s *state) addInterval(r *tool.Report, at time.Time) {
 		s.threads = r.Threads
 	}
 	for _, c := range r.Counts {
-		s.add(c.Operation, counter{intervals: float64(c.N)})
+		s.counter(c.Operation).intervals += float64(c.N)
 	}
 	if !r.IntervalSeconds.Known {
 		return
 	}
 	seconds := r.IntervalSeconds.Value
+	n := 0
 	for _, rate := range r.Rates {
-		if !r.Count(rate.Operation).Known {
-			s.add(rate.Operation, counter{intervals: rate.PerSecond * seconds})
+		if r.Count(rate.Operation).Known {
+			continue
 		}
+		if n == len(s.rated) || s.rated[n].operation != rate.Operation {
+			s.rated = append(s.rated[:n], rated{rate.Operation, s.counter(rate.Operation)})
+		}
+		s.rated[n].total.intervals += rate.PerSecond * seconds
+		n++
 	}
-	if errors := r.Value(tool.ErrorRate); errors.Known && !r.Count(tool.ErrorCount).Known {
-		s.add(tool.ErrorCount, counter{intervals: errors.Value * seconds})
+	if errors := r.Values.Of(tool.ErrorRate); errors.Known && !r.Count(tool.ErrorCount).Known {
+		s.errors.intervals += errors.Value * seconds
 	}
-	if reconnects := r.Value(tool.ReconnectRate); reconnects.Known {
-		s.add(tool.ReconnectCount, counter{intervals: reconnects.Value * seconds})
+	if reconnects := r.Values.Of(tool.ReconnectRate); reconnects.Known {
+		s.reconnects.intervals += reconnects.Value * seconds
 	}
 }
 
-// add adds n to the counter of an operation, of errors or of reconnects.
-func (s *state) add(operation string, n counter) {
-	var c *counter
+// counter returns the counter of an operation, of errors or of reconnects.
+func (s *state) counter(operation string) *counter {
 	switch operation {
 	case tool.ErrorCount:
-		c = &s.errors
+		return &s.errors
 	case tool.ReconnectCount:
-		c = &s.reconnects
-	default:
-		if c = s.totals[operation]; c == nil {
-			c = &counter{}
-			s.totals[operation] = c
-		}
+		return &s.reconnects
 	}
-	c.intervals += n.intervals
-	c.summaries += n.summaries
+	c := s.totals[operation]
+	if c == nil {
+		c = &counter{}
+		s.totals[operation] = c
+	}
+	return c
 }
 
 // maxHistograms bounds the operations with a histogram, because the tool chooses their names.
@@ -254,7 +265,7 @@ func (s *state) addSummary(r *tool.Report) {
 		s.threads = r.Threads
 	}
 	for _, c := range r.Counts {
-		s.add(c.Operation, counter{summaries: float64(c.N)})
+		s.counter(c.Operation).summaries += float64(c.N)
 	}
 	s.summary = s.summary.add(r)
 	s.complete = s.complete || !r.Checkpoint

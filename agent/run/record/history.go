@@ -198,7 +198,8 @@ func ReadOutput(ctx context.Context, dir rundir.Directory, t *tool.Tool, part se
 	}
 	h := &History{dir: dir, tool: t, part: part, within: Whole}
 	h.Intervals = newIntervals()
-	f, err := readIntervals(ctx, dir, t, &meta, func(rows *ingest.Intervals) { h.Intervals.add(rows, part) })
+	rows := &ingest.Intervals{}
+	f, err := readIntervals(ctx, dir, t, &meta, rows, func() { h.Intervals.add(rows, part) })
 	h.Intervals.Settle()
 	if err != nil {
 		h.Damage.Output = err
@@ -225,11 +226,20 @@ func ReadOutput(ctx context.Context, dir rundir.Directory, t *tool.Tool, part se
 // EachInterval reads the tool's intervals again and calls visit with one part of them after the other. An error of
 // visit ends it. Problems of the output are in Damage.
 func (h *History) EachInterval(ctx context.Context, visit func(*ingest.Intervals) error) error {
+	return h.eachInterval(ctx, &ingest.Intervals{}, visit)
+}
+
+// EachTotal is EachInterval with the counters since the start.
+func (h *History) EachTotal(ctx context.Context, visit func(*ingest.Intervals) error) error {
+	return h.eachInterval(ctx, &ingest.Intervals{Totals: true}, visit)
+}
+
+func (h *History) eachInterval(ctx context.Context, rows *ingest.Intervals, visit func(*ingest.Intervals) error) error {
 	meta := h.Snapshot.Meta
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var failed error
-	_, err := readIntervals(ctx, h.dir, h.tool, &meta, func(rows *ingest.Intervals) {
+	_, err := readIntervals(ctx, h.dir, h.tool, &meta, rows, func() {
 		if failed == nil {
 			failed = visit(rows)
 		}
@@ -246,17 +256,16 @@ func (h *History) EachInterval(ctx context.Context, visit func(*ingest.Intervals
 	return err
 }
 
-// readIntervals reads a run's output and calls visit with one part of the intervals after the other.
-func readIntervals(ctx context.Context, dir rundir.Directory, t *tool.Tool, meta *rundir.Meta, visit func(*ingest.Intervals)) (*ingest.Feed, error) {
-	rows := &ingest.Intervals{}
-	rows.Full = func() { visit(rows) }
+// readIntervals reads a run's output into rows and calls visit with one part of the intervals after the other.
+func readIntervals(ctx context.Context, dir rundir.Directory, t *tool.Tool, meta *rundir.Meta, rows *ingest.Intervals, visit func()) (*ingest.Feed, error) {
+	rows.Full = visit
 	f := ingest.NewFeed(t, meta)
 	f.Series, f.Growing = rows, !meta.Ended()
 	err := f.ReadAll(ctx, dir)
 	if !f.Growing {
 		f.Close(time.Now())
 	}
-	visit(rows)
+	visit()
 	return f, err
 }
 

@@ -81,7 +81,7 @@ func read(t testing.TB, dir rundir.Directory) *readBack {
 		t.Fatal(err)
 	}
 	r := &readBack{History: h}
-	if err := h.EachInterval(context.Background(), func(rows *ingest.Intervals) error { r.Rows = rows; return nil }); err != nil {
+	if err := h.EachTotal(context.Background(), func(rows *ingest.Intervals) error { r.Rows = rows; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if err := h.EachSample(context.Background(), func(servers []*ServerRows) error { r.Servers = servers; return nil }); err != nil {

@@ -84,7 +84,7 @@ func (r *replay) run(ctx context.Context) error {
 	m, v := &r.h.Snapshot.Meta, &r.h.Intervals
 	now := r.begin()
 	n := 0
-	if err := r.h.EachInterval(ctx, func(rows *ingest.Intervals) error {
+	if err := r.h.EachTotal(ctx, func(rows *ingest.Intervals) error {
 		r.setRows(rows)
 		for row, elapsed := range rows.Elapsed {
 			if n == v.N {
