@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/benchwatch/benchwatch/agent/base/analysis"
+	"github.com/benchwatch/benchwatch/agent/run/limits"
 	"github.com/benchwatch/benchwatch/internal/agents"
 )
 
@@ -38,15 +38,15 @@ func TestSlowNodeIsTheLimit(t *testing.T) {
 	out, err := exec.Command(env.Binary, "report", id, "--data-dir="+a.DataDir, "--format=json").Output()
 	must(t, err)
 	var report struct {
-		Runs []struct{ Limits analysis.Verdict }
+		Runs []struct{ Limits limits.Verdict }
 	}
 	must(t, json.Unmarshal(out, &report))
 	found := report.Runs[0].Limits.Findings
 	t.Logf("%+v", found)
-	if len(found) > 0 && found[0].Limit == analysis.LimitNeighbours {
+	if len(found) > 0 && found[0].Limit == limits.Neighbours {
 		found = found[1:]
 	}
-	if len(found) == 0 || found[0].Limit != analysis.LimitFlowControl || !strings.Contains(found[0].Evidence, "n3 asked for it") {
+	if len(found) == 0 || found[0].Limit != limits.FlowControl || !strings.Contains(found[0].Evidence, "n3 asked for it") {
 		t.Errorf("found %+v", found)
 	}
 }

@@ -20,7 +20,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/benchwatch/benchwatch/agent/base/analysis"
+	"github.com/benchwatch/benchwatch/agent/run/limits"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 	"github.com/benchwatch/benchwatch/internal/agents"
 	"github.com/benchwatch/benchwatch/internal/servers"
@@ -61,7 +61,7 @@ func (u used) foreign(seconds float64, cores int) float64 {
 
 // one runs a benchmark to its end, and returns its verdict. during is called when the tool
 // has started.
-func (l *lab) one(t *testing.T, id string, during func(meta rundir.Meta), args ...string) (v analysis.Verdict, foreign float64) {
+func (l *lab) one(t *testing.T, id string, during func(meta rundir.Meta), args ...string) (v limits.Verdict, foreign float64) {
 	t.Helper()
 	host, port, err := net.SplitHostPort(l.used)
 	must(t, err)
@@ -113,7 +113,7 @@ func (l *lab) one(t *testing.T, id string, during func(meta rundir.Meta), args .
 		t.Fatalf("report: %v", err)
 	}
 	var report struct {
-		Runs []struct{ Limits *analysis.Verdict }
+		Runs []struct{ Limits *limits.Verdict }
 	}
 	if strings.Contains(output, "exited with 139") {
 		t.Skip("sysbench itself crashed, as it does at times when its threads fail to connect")
@@ -181,7 +181,7 @@ type limited struct {
 	name string
 	// want are the findings that name the limit, empty if nothing limits the run. text is in the evidence of the first
 	// finding.
-	want []analysis.Limit
+	want []limits.Limit
 	text string
 	// noise: if other programs take more of the CPU, they limit the run themselves.
 	noise float64
@@ -198,7 +198,7 @@ type limited struct {
 // anyNoise: the finding does not depend on what else uses the CPU.
 const anyNoise = 1
 
-func one(limits ...analysis.Limit) []analysis.Limit { return limits }
+func one(limits ...limits.Limit) []limits.Limit { return limits }
 
 // onShared returns the setup of a lab on the shared server, after changing it.
 func onShared(change func(t *testing.T)) func(t *testing.T) *lab {
@@ -299,12 +299,12 @@ function sleep(ms) ffi.C.usleep(ms * 1000) end
 
 // cases are all things that limit a run.
 var cases = []limited{
-	{name: "server CPU quota", want: one(analysis.LimitProcessCPU), noise: anyNoise, text: "CPU quota", args: []string{"oltp_read_only", "--threads=8", "--time=12"},
+	{name: "server CPU quota", want: one(limits.ProcessCPU), noise: anyNoise, text: "CPU quota", args: []string{"oltp_read_only", "--threads=8", "--time=12"},
 		setup: onShared(func(t *testing.T) {
 			must(t, env.server.Limit(t.Context(), 1, 15))
 			t.Cleanup(func() { must(t, env.server.Unlimit(context.Background(), 1)) })
 		})},
-	{name: "tool CPU quota", want: one(analysis.LimitToolCPU), noise: anyNoise, text: "CPU quota", args: []string{"oltp_point_select", "--threads=8", "--time=12"},
+	{name: "tool CPU quota", want: one(limits.ToolCPU), noise: anyNoise, text: "CPU quota", args: []string{"oltp_point_select", "--threads=8", "--time=12"},
 		during: func(t *testing.T, _ *lab, meta rundir.Meta) {
 			release, err := servers.LimitProcess(meta.PID, 12)
 			if err != nil {
@@ -312,38 +312,38 @@ var cases = []limited{
 			}
 			t.Cleanup(func() { must(t, release()) })
 		}},
-	{name: "pinned server", want: one(analysis.LimitProcessCPU, analysis.LimitSharedCPU, analysis.LimitNeighbours), noise: anyNoise, args: []string{"oltp_read_only", "--threads=16", "--time=12"},
+	{name: "pinned server", want: one(limits.ProcessCPU, limits.SharedCPU, limits.Neighbours), noise: anyNoise, args: []string{"oltp_read_only", "--threads=16", "--time=12"},
 		setup: onShared(func(t *testing.T) { pin(t, env.server.PID(1)) })},
-	{name: "pinned tool", want: one(analysis.LimitToolCPU, analysis.LimitSharedCPU, analysis.LimitNeighbours), noise: anyNoise, args: []string{"oltp_point_select", "--threads=16", "--time=12"},
+	{name: "pinned tool", want: one(limits.ToolCPU, limits.SharedCPU, limits.Neighbours), noise: anyNoise, args: []string{"oltp_point_select", "--threads=16", "--time=12"},
 		during: func(t *testing.T, _ *lab, meta rundir.Meta) { pin(t, meta.PID) }},
-	{name: "generator and server", want: one(analysis.LimitSharedCPU, analysis.LimitNeighbours), noise: anyNoise, text: "other programs", args: []string{"oltp_read_only", "--threads=32", "--time=12"}},
-	{name: "other programs", want: one(analysis.LimitNeighbours), noise: anyNoise, text: "other programs ", args: []string{"oltp_read_only", "--threads=8", "--time=12"},
+	{name: "generator and server", want: one(limits.SharedCPU, limits.Neighbours), noise: anyNoise, text: "other programs", args: []string{"oltp_read_only", "--threads=32", "--time=12"}},
+	{name: "other programs", want: one(limits.Neighbours), noise: anyNoise, text: "other programs ", args: []string{"oltp_read_only", "--threads=8", "--time=12"},
 		setup: onShared(func(t *testing.T) { burn(t, 8*cores()) })},
-	{name: "hot row", want: one(analysis.LimitRowLocks), noise: anyNoise, text: "waited for a row lock", args: []string{"oltp_update_non_index", "--tables=1", "--table-size=1", "--threads=16", "--time=12"}},
-	{name: "hot row of two generators", want: one(analysis.LimitRowLocks), noise: anyNoise, generators: 2, args: []string{"oltp_update_non_index", "--tables=1", "--table-size=1", "--threads=8", "--time=12"}},
-	{name: "row locks beside lag", want: one(analysis.LimitRowLocks), noise: anyNoise, behind: "db2", args: []string{"--threads=8", "--time=20"},
+	{name: "hot row", want: one(limits.RowLocks), noise: anyNoise, text: "waited for a row lock", args: []string{"oltp_update_non_index", "--tables=1", "--table-size=1", "--threads=16", "--time=12"}},
+	{name: "hot row of two generators", want: one(limits.RowLocks), noise: anyNoise, generators: 2, args: []string{"oltp_update_non_index", "--tables=1", "--table-size=1", "--threads=8", "--time=12"}},
+	{name: "row locks beside lag", want: one(limits.RowLocks), noise: anyNoise, behind: "db2", args: []string{"--threads=8", "--time=20"},
 		setup: func(t *testing.T) *lab {
 			l := own(servers.MariaDB, 2)(t)
 			must(t, l.group.Lag(t.Context(), 2))
 			return l
 		}},
-	{name: "row locks in a transaction", want: one(analysis.LimitRowLocks), noise: anyNoise, args: []string{"--threads=16", "--time=12"}},
-	{name: "binary log fsync", want: one(analysis.LimitCommit), noise: anyNoise, args: []string{"oltp_update_non_index", "--threads=8", "--time=12"},
+	{name: "row locks in a transaction", want: one(limits.RowLocks), noise: anyNoise, args: []string{"--threads=16", "--time=12"}},
+	{name: "binary log fsync", want: one(limits.Commit), noise: anyNoise, args: []string{"oltp_update_non_index", "--threads=8", "--time=12"},
 		setup: func(t *testing.T) *lab {
 			g := syncing(t, "/bin.", 20*time.Millisecond, "sync_binlog=1", "innodb_flush_log_at_trx_commit=0")
 			return newLab(t, g, g.Address(1), g.Address(1))
 		}},
-	{name: "redo fsync", want: one(analysis.LimitCommit), noise: anyNoise, args: []string{"oltp_update_index", "--threads=8", "--time=12"},
+	{name: "redo fsync", want: one(limits.Commit), noise: anyNoise, args: []string{"oltp_update_index", "--threads=8", "--time=12"},
 		setup: func(t *testing.T) *lab {
 			g := syncing(t, "ib_logfile", 20*time.Millisecond, "skip_log_bin", "innodb_flush_log_at_trx_commit=1")
 			return newLab(t, g, g.Address(1), g.Address(1))
 		}},
-	{name: "redo fsync of inserts", want: one(analysis.LimitCommit), noise: anyNoise, args: []string{"oltp_insert", "--threads=4", "--time=12"},
+	{name: "redo fsync of inserts", want: one(limits.Commit), noise: anyNoise, args: []string{"oltp_insert", "--threads=4", "--time=12"},
 		setup: func(t *testing.T) *lab {
 			g := syncing(t, "ib_logfile", 20*time.Millisecond, "skip_log_bin", "innodb_flush_log_at_trx_commit=1")
 			return newLab(t, g, g.Address(1), g.Address(1))
 		}},
-	{name: "semi-synchronous replica", want: one(analysis.LimitReplication), noise: anyNoise, args: []string{"oltp_update_non_index", "--threads=4", "--time=15"},
+	{name: "semi-synchronous replica", want: one(limits.Replication), noise: anyNoise, args: []string{"oltp_update_non_index", "--threads=4", "--time=15"},
 		setup: func(t *testing.T) *lab {
 			l := own(servers.MariaDB, 2, "rpl_semi_sync_slave_enabled=ON", "rpl_semi_sync_master_timeout=60000")(t)
 			_, err := l.group.Query(t.Context(), 1, "SET GLOBAL rpl_semi_sync_master_enabled = ON")
@@ -351,44 +351,44 @@ var cases = []limited{
 			must(t, l.group.Limit(t.Context(), 2, 3))
 			return l
 		}},
-	{name: "few writes a second", want: one(analysis.LimitCommit), noise: anyNoise, args: []string{"oltp_update_non_index", "--threads=8", "--time=12"},
+	{name: "few writes a second", want: one(limits.Commit), noise: anyNoise, args: []string{"oltp_update_non_index", "--threads=8", "--time=12"},
 		setup: onShared(func(t *testing.T) {
 			set(t, "sync_binlog", "1")
 			set(t, "innodb_flush_log_at_trx_commit", "1")
 			limitDisk(t, 0, 200)
 		})},
-	{name: "LOCK TABLES", want: one(analysis.LimitLocks), noise: anyNoise, args: []string{"oltp_read_write", "--threads=8", "--time=12"},
+	{name: "LOCK TABLES", want: one(limits.Locks), noise: anyNoise, args: []string{"oltp_read_write", "--threads=8", "--time=12"},
 		during: holding("LOCK TABLES sbtest.sbtest1 READ, sbtest.sbtest2 READ", "DO SLEEP(9)", "UNLOCK TABLES")},
-	{name: "backup", want: one(analysis.LimitLocks), noise: anyNoise, args: []string{"oltp_update_index", "--threads=8", "--time=12"},
+	{name: "backup", want: one(limits.Locks), noise: anyNoise, args: []string{"oltp_update_index", "--threads=8", "--time=12"},
 		during: holding("FLUSH TABLES WITH READ LOCK", "DO SLEEP(9)", "UNLOCK TABLES")},
-	{name: "ALTER TABLE", want: one(analysis.LimitLocks), noise: anyNoise, args: []string{"oltp_update_index", "--threads=8", "--time=12", "--tables=1"},
+	{name: "ALTER TABLE", want: one(limits.Locks), noise: anyNoise, args: []string{"oltp_update_index", "--threads=8", "--time=12", "--tables=1"},
 		during: repeating(9*time.Second, "ALTER TABLE sbtest.sbtest1 FORCE, ALGORITHM=COPY, LOCK=SHARED")},
-	{name: "rows of another session", want: one(analysis.LimitRowLocks), noise: anyNoise, args: []string{"oltp_update_non_index", "--threads=8", "--time=12"},
+	{name: "rows of another session", want: one(limits.RowLocks), noise: anyNoise, args: []string{"oltp_update_non_index", "--threads=8", "--time=12"},
 		during: holding("BEGIN", "UPDATE sbtest.sbtest1 SET k = k + 1", "DO SLEEP(7)", "ROLLBACK")},
-	{name: "user-level lock", want: one(analysis.LimitUserLocks), text: "GET_LOCK", noise: anyNoise, args: []string{"--threads=8", "--time=12"}},
-	{name: "MyISAM", want: one(analysis.LimitLocks), noise: anyNoise, args: []string{"--threads=8", "--time=12"},
+	{name: "user-level lock", want: one(limits.UserLocks), text: "GET_LOCK", noise: anyNoise, args: []string{"--threads=8", "--time=12"}},
+	{name: "MyISAM", want: one(limits.Locks), noise: anyNoise, args: []string{"--threads=8", "--time=12"},
 		setup: onShared(func(t *testing.T) {
 			query(t, "CREATE TABLE sbtest.slow (id INT PRIMARY KEY, v INT) ENGINE=MyISAM SELECT id, k v FROM sbtest.sbtest1 WHERE id <= 20000")
 			t.Cleanup(func() { query(t, "DROP TABLE sbtest.slow") })
 		})},
-	{name: "slow Galera node", want: one(analysis.LimitFlowControl, analysis.LimitReplication), noise: anyNoise, args: []string{"oltp_update_non_index", "--threads=8", "--time=15"},
+	{name: "slow Galera node", want: one(limits.FlowControl, limits.Replication), noise: anyNoise, args: []string{"oltp_update_non_index", "--threads=8", "--time=15"},
 		setup: func(t *testing.T) *lab {
 			l := own(servers.Galera, 3)(t)
 			must(t, l.group.Limit(t.Context(), 3, 3))
 			return l
 		}},
-	{name: "round trip", want: one(analysis.LimitRoundTrip, analysis.LimitOutside), noise: anyNoise, text: "a round trip of at least", args: []string{"oltp_point_select", "--threads=4", "--time=12"},
+	{name: "round trip", want: one(limits.RoundTrip, limits.Outside), noise: anyNoise, text: "a round trip of at least", args: []string{"oltp_point_select", "--threads=4", "--time=12"},
 		setup: func(t *testing.T) *lab {
 			address := delayed(t, env.server.Address(1), always(5*time.Millisecond))
 			return newLab(t, env.server, address, address)
 		}},
-	{name: "proxy", want: one(analysis.LimitOutside), noise: anyNoise, args: []string{"oltp_point_select", "--threads=8", "--time=12"},
+	{name: "proxy", want: one(limits.Outside), noise: anyNoise, args: []string{"oltp_point_select", "--threads=8", "--time=12"},
 		setup: func(t *testing.T) *lab {
 			return newLab(t, env.server, env.server.Address(1), delayed(t, env.server.Address(1), always(5*time.Millisecond)))
 		}},
-	{name: "pauses of the tool", want: one(analysis.LimitOutside), noise: anyNoise, args: []string{"--threads=8", "--time=12"}},
-	{name: "sleep in the server", want: one(analysis.LimitSleep), noise: anyNoise, args: []string{"--threads=8", "--time=12"}},
-	{name: "pool of threads", want: one(analysis.LimitThreadPool), noise: anyNoise, args: []string{"--threads=16", "--time=12"},
+	{name: "pauses of the tool", want: one(limits.Outside), noise: anyNoise, args: []string{"--threads=8", "--time=12"}},
+	{name: "sleep in the server", want: one(limits.Sleep), noise: anyNoise, args: []string{"--threads=8", "--time=12"}},
+	{name: "pool of threads", want: one(limits.ThreadPool), noise: anyNoise, args: []string{"--threads=16", "--time=12"},
 		setup: func(t *testing.T) *lab {
 			port, err := servers.FreePorts(1)
 			must(t, err)
@@ -396,28 +396,28 @@ var cases = []limited{
 			g := started(t, servers.MariaDB, 1, "thread_handling=pool-of-threads", "thread_pool_size=1", "thread_pool_max_threads=2", "extra_port="+extra, "extra_max_connections=10")
 			return newLab(t, g, "127.0.0.1:"+extra, g.Address(1))
 		}},
-	{name: "large results", want: one(analysis.LimitNetwork, analysis.LimitOutside), noise: anyNoise, args: []string{"--threads=4", "--time=12"},
+	{name: "large results", want: one(limits.Network, limits.Outside), noise: anyNoise, args: []string{"--threads=4", "--time=12"},
 		setup: func(t *testing.T) *lab {
 			return newLab(t, env.server, env.server.Address(1), narrow(t, env.server.Address(1), 1<<20))
 		}},
-	{name: "lost index", want: one(analysis.LimitSharedCPU, analysis.LimitServerCPU, analysis.LimitNeighbours), noise: anyNoise, args: []string{"--threads=8", "--time=12"}},
-	{name: "new connection for each transaction", want: one(analysis.LimitSharedCPU, analysis.LimitNeighbours), noise: anyNoise, args: []string{"--threads=8", "--time=12"}},
-	{name: "two generators", want: one(analysis.LimitSharedCPU, analysis.LimitNeighbours), noise: anyNoise, generators: 2, args: []string{"oltp_read_only", "--threads=8", "--time=12"}},
-	{name: "four generators", want: one(analysis.LimitOtherLoad, analysis.LimitSharedCPU, analysis.LimitNeighbours), noise: anyNoise, args: []string{"oltp_read_only", "--threads=8", "--time=12"},
+	{name: "lost index", want: one(limits.SharedCPU, limits.ServerCPU, limits.Neighbours), noise: anyNoise, args: []string{"--threads=8", "--time=12"}},
+	{name: "new connection for each transaction", want: one(limits.SharedCPU, limits.Neighbours), noise: anyNoise, args: []string{"--threads=8", "--time=12"}},
+	{name: "two generators", want: one(limits.SharedCPU, limits.Neighbours), noise: anyNoise, generators: 2, args: []string{"oltp_read_only", "--threads=8", "--time=12"}},
+	{name: "four generators", want: one(limits.OtherLoad, limits.SharedCPU, limits.Neighbours), noise: anyNoise, args: []string{"oltp_read_only", "--threads=8", "--time=12"},
 		during: func(t *testing.T, l *lab, _ rundir.Meta) {
 			for range 3 { // generators that are unknown to the agent
 				agents.StartCommand(t, exec.Command("sysbench", append(sysbenchOn(l.group, "oltp_read_only", "--threads=8", "--time=12"), "run")[1:]...))
 			}
 		}},
-	{name: "too few clients", want: one(analysis.LimitClients), noise: 0.2, text: "1 client, each of which waits", args: []string{"oltp_point_select", "--threads=1", "--time=12"}},
-	{name: "max_connections", want: one(analysis.LimitConnections), noise: anyNoise, text: "Too many connections", args: []string{"oltp_point_select", "--threads=32", "--time=8"},
+	{name: "too few clients", want: one(limits.Clients), noise: 0.2, text: "1 client, each of which waits", args: []string{"oltp_point_select", "--threads=1", "--time=12"}},
+	{name: "max_connections", want: one(limits.Connections), noise: anyNoise, text: "Too many connections", args: []string{"oltp_point_select", "--threads=32", "--time=8"},
 		setup: onShared(func(t *testing.T) { set(t, "max_connections", "10") })},
-	{name: "small buffer pool", want: one(analysis.LimitPool), noise: anyNoise, text: "pages/s from disk", args: []string{"oltp_point_select", "--rand-type=uniform", "--threads=8", "--time=12"},
+	{name: "small buffer pool", want: one(limits.Pool), noise: anyNoise, text: "pages/s from disk", args: []string{"oltp_point_select", "--rand-type=uniform", "--threads=8", "--time=12"},
 		setup: onShared(func(t *testing.T) {
 			set(t, "innodb_buffer_pool_size", strconv.Itoa(16<<20))
 			limitDisk(t, 300, 0)
 		})},
-	{name: "open files", want: one(analysis.LimitFiles), noise: anyNoise, text: "(24)", args: []string{"oltp_point_select", "--threads=100", "--time=8"},
+	{name: "open files", want: one(limits.Files), noise: anyNoise, text: "(24)", args: []string{"oltp_point_select", "--threads=100", "--time=8"},
 		setup: onShared(func(t *testing.T) {
 			var old unix.Rlimit
 			must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &old))
@@ -425,14 +425,14 @@ var cases = []limited{
 			must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 64, Max: old.Max}))
 			t.Cleanup(func() { must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &old)) })
 		})},
-	{name: "checkpoint", want: one(analysis.LimitCheckpoint, analysis.LimitCommit, analysis.LimitDisk), noise: anyNoise, args: []string{"oltp_update_index", "--rand-type=uniform", "--threads=8", "--time=20"},
+	{name: "checkpoint", want: one(limits.Checkpoint, limits.Commit, limits.Disk), noise: anyNoise, args: []string{"oltp_update_index", "--rand-type=uniform", "--threads=8", "--time=20"},
 		setup: onShared(func(t *testing.T) {
 			set(t, "innodb_flush_log_at_trx_commit", "0")
 			set(t, "sync_binlog", "0")
 			set(t, "innodb_log_file_size", strconv.Itoa(16<<20)) // two seconds of writes
 			limitDisk(t, 0, 150)
 		})},
-	{name: "rate above the server's", want: one(analysis.LimitSleep), noise: anyNoise, args: []string{"--threads=4", "--rate=1000", "--time=12"}},
+	{name: "rate above the server's", want: one(limits.Sleep), noise: anyNoise, args: []string{"--threads=4", "--rate=1000", "--time=12"}},
 	{name: "rate", args: []string{"oltp_point_select", "--threads=4", "--rate=100", "--time=8"}, noise: anyNoise},
 }
 
@@ -505,7 +505,7 @@ func TestFirstFinding(t *testing.T) {
 }
 
 // judge fails the test if the verdict differs from the case's.
-func (c *limited) judge(t *testing.T, v *analysis.Verdict, foreign float64, loaded bool) {
+func (c *limited) judge(t *testing.T, v *limits.Verdict, foreign float64, loaded bool) {
 	t.Helper()
 	first, share, unknown := "none", 0.0, 0.0
 	if len(v.Findings) > 0 {

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/benchwatch/benchwatch/agent/base/analysis"
+	"github.com/benchwatch/benchwatch/agent/run/limits"
 )
 
 // outcome is what a sweep or a search prints.
@@ -60,7 +60,7 @@ func TestSeekFindsTheRateOfASweep(t *testing.T) {
 	for i, s := range all.Settings {
 		rate, err := strconv.ParseFloat(s.Values["rate"], 64)
 		must(t, err)
-		made, _ := analysis.MadeRate(s.TPS.Median, rate, seconds, math.NaN())
+		made, _ := limits.MadeRate(s.TPS.Median, rate, seconds, math.NaN())
 		within[i] = made && 1000*s.Latency["p95"] < limit
 	}
 	highest, fewest := 0.0, len(within)+1

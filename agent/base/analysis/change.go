@@ -1,5 +1,4 @@
-// Package analysis distinguishes changes in a run's values from noise, and finds what limited a run. It does no I/O and
-// has no type for a run.
+// Package analysis distinguishes changes in values from noise, within a series and between series. It does no I/O.
 package analysis
 
 import (

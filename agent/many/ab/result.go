@@ -348,7 +348,7 @@ func (r *Result) incidents() []string {
 		for target, n := range restarted {
 			lines = append(lines, fmt.Sprintf("%s restarted in %s of %s", target, table.Plural(n, "block"), r.Arms[i].Name))
 		}
-		failed = append(failed, fmt.Sprintf("%s %s", r.Arms[i].Name, analysis.Percent(sum)))
+		failed = append(failed, fmt.Sprintf("%s %s", r.Arms[i].Name, table.Share(sum)))
 		if i == 0 {
 			first = sum
 		}

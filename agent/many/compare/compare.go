@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/benchwatch/benchwatch/agent/base/analysis"
 	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 	"github.com/benchwatch/benchwatch/agent/model/table"
@@ -668,7 +667,7 @@ func (s *Sample) cell() table.Cell {
 func (l *Line) difference(i int) string {
 	before, s := &l.Samples[0], &l.Samples[i]
 	if !s.Ratio.Known && before.N > 0 && s.N > 0 && s.Median != before.Median {
-		return fmt.Sprintf("%s from %s, %s", analysis.Number(s.Median-before.Median), analysis.Number(before.Median), s.proof())
+		return fmt.Sprintf("%s from %s, %s", table.Rounded(s.Median-before.Median), table.Rounded(before.Median), s.proof())
 	}
 	return s.difference()
 }

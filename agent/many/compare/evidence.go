@@ -379,13 +379,13 @@ func (s *Shape) String() string {
 	case slow.Times == 1 && s.Kind == Stalls:
 		text = "one stall of at least " + seconds(slow.LongestSeconds) + " at " + table.Clock(slow.FromSeconds)
 	case slow.Times == 1 && slow.FromSeconds+slow.LongestSeconds == slow.OfSeconds:
-		text = fmt.Sprintf("from %s on at %s", table.Clock(slow.FromSeconds), analysis.Percent(slow.Level))
+		text = fmt.Sprintf("from %s on at %s", table.Clock(slow.FromSeconds), table.Share(slow.Level))
 	case slow.Times == 1:
-		text = fmt.Sprintf("one slow phase of %s at %s, from %s on", seconds(slow.LongestSeconds), analysis.Percent(slow.Level), table.Clock(slow.FromSeconds))
+		text = fmt.Sprintf("one slow phase of %s at %s, from %s on", seconds(slow.LongestSeconds), table.Share(slow.Level), table.Clock(slow.FromSeconds))
 	case s.Kind == Stalls:
 		text = fmt.Sprintf("%s of %s stand still, %d times", seconds(slow.Seconds), seconds(slow.OfSeconds), slow.Times)
 	default:
-		text = fmt.Sprintf("%s of %s run at %s, %d times", seconds(slow.Seconds), seconds(slow.OfSeconds), analysis.Percent(slow.Level), slow.Times)
+		text = fmt.Sprintf("%s of %s run at %s, %d times", seconds(slow.Seconds), seconds(slow.OfSeconds), table.Share(slow.Level), slow.Times)
 	}
 	if s.Slow[0].Lost > s.Slow[1].Lost {
 		text += " in the baseline"
@@ -420,7 +420,7 @@ func (s *Sample) difference() string {
 	}
 	change := fmt.Sprintf("%+.1f %%", (s.Ratio.Value-1)*100)
 	if s.Ratio.Value >= manyTimes {
-		change = analysis.Number(s.Ratio.Value) + " times as much"
+		change = table.Rounded(s.Ratio.Value) + " times as much"
 	}
 	switch s.Verdict {
 	case Different:

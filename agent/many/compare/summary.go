@@ -6,12 +6,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/benchwatch/benchwatch/agent/base/analysis"
 	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/host"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/run/limits"
 	"github.com/benchwatch/benchwatch/agent/run/review"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
@@ -88,10 +88,10 @@ func (c change) isNotable() bool {
 
 // values returns "0.6 → 3.3 s", or a single value if both are printed alike.
 func (c change) values() string {
-	if analysis.Number(c.before) == analysis.Number(c.sample.Median) {
-		return strings.TrimSpace(analysis.Number(c.before) + " " + c.line.Unit)
+	if table.Rounded(c.before) == table.Rounded(c.sample.Median) {
+		return strings.TrimSpace(table.Rounded(c.before) + " " + c.line.Unit)
 	}
-	return strings.TrimSpace(analysis.Number(c.before) + " → " + analysis.Number(c.sample.Median) + " " + c.line.Unit)
+	return strings.TrimSpace(table.Rounded(c.before) + " → " + table.Rounded(c.sample.Median) + " " + c.line.Unit)
 }
 
 // percentChange prints a relative change: "-45 %", "+2.5 %".
@@ -100,7 +100,7 @@ func percentChange(share float64) string {
 	if share < 0 {
 		sign = "-"
 	}
-	return sign + analysis.Percent(math.Abs(share))
+	return sign + table.Share(math.Abs(share))
 }
 
 // alikeChange is the relative change below which values are called alike, unless a difference is
@@ -240,7 +240,7 @@ func errorsOf(before, after []review.Row) string {
 		if s.N == 0 {
 			return ""
 		}
-		text[i] = analysis.Number(s.Mean)
+		text[i] = table.Rounded(s.Mean)
 	}
 	switch {
 	case text[0] == "0" && text[1] == "0":
@@ -291,20 +291,20 @@ func (c *Comparison) madeBy(i int) string {
 // servers' pressure on each other differs.
 func (c *Comparison) limited(groups []Group) string {
 	all := make([]groupLimits, len(groups))
-	first, known, shares := map[analysis.Limit]bool{}, false, 0
+	first, known, shares := map[limits.Limit]bool{}, false, 0
 	for i := range groups {
 		all[i] = limitsOf(groups[i].Runs)
 		first[all[i].first] = true
-		known = known || all[i].first != analysis.Unknown
+		known = known || all[i].first != limits.Unknown
 	}
 	var parts []string
-	named := map[analysis.Limit]bool{}
+	named := map[limits.Limit]bool{}
 	for i := range groups {
 		text, l := c.Groups[i], &all[i]
 		switch l.first {
-		case analysis.Unknown:
+		case limits.Unknown:
 			text += " is not known"
-		case analysis.Unlimited:
+		case limits.Unlimited:
 			text += " by nothing, it did all that it was asked to"
 		default:
 			text += " by " + l.text(l.first)
@@ -332,11 +332,11 @@ func (c *Comparison) limited(groups []Group) string {
 		for _, m := range byMeasure(c.changes(inLimits, i)) {
 			if most := largestChange(m); most.isNotable() {
 				text += fmt.Sprintf("; %s %s", most.line.Measure, most.values()) + in
-				named[analysis.LimitFlowControl] = true
+				named[limits.FlowControl] = true
 			}
 		}
 		for _, l := range cameOrVanished(&all[0], &all[i]) {
-			if !named[l] && max(all[0].share[l], all[i].share[l]) >= analysis.LeastShare { // another load may have the rest
+			if !named[l] && max(all[0].share[l], all[i].share[l]) >= limits.LeastShare { // another load may have the rest
 				text += "; " + string(l) + " " + shareOf(&all[0], l) + " → " + shareOf(&all[i], l) + in
 			}
 		}
@@ -347,8 +347,8 @@ func (c *Comparison) limited(groups []Group) string {
 // cameOrVanished returns the limits that most runs of one group and no run of the other have, in
 // order. It omits the first limit of either group, which is named elsewhere, unless the other group
 // has it too.
-func cameOrVanished(before, after *groupLimits) []analysis.Limit {
-	var all []analysis.Limit
+func cameOrVanished(before, after *groupLimits) []limits.Limit {
+	var all []limits.Limit
 	for _, pair := range [][2]*groupLimits{{before, after}, {after, before}} {
 		is, other := pair[0], pair[1]
 		for _, l := range is.order {
@@ -360,30 +360,30 @@ func cameOrVanished(before, after *groupLimits) []analysis.Limit {
 	return all
 }
 
-func shareOf(g *groupLimits, l analysis.Limit) string {
+func shareOf(g *groupLimits, l limits.Limit) string {
 	if g.runs[l] == 0 {
-		return "below " + analysis.Percent(analysis.LeastShare)
+		return "below " + table.Share(limits.LeastShare)
 	}
-	return analysis.Percent(g.share[l])
+	return table.Share(g.share[l])
 }
 
 // groupLimits are the limits that the runs of a group have.
 type groupLimits struct {
 	// first limited most runs; second is the next one in most of them; empty without one.
-	first, second analysis.Limit
-	title         map[analysis.Limit]string
-	share         map[analysis.Limit]float64 // mean of the runs that have it
-	runs          map[analysis.Limit]int
-	order         []analysis.Limit
-	ranked        [2]map[analysis.Limit]int // number of runs in which it is first, or second
-	of            int                       // runs with a verdict
+	first, second limits.Limit
+	title         map[limits.Limit]string
+	share         map[limits.Limit]float64 // mean of the runs that have it
+	runs          map[limits.Limit]int
+	order         []limits.Limit
+	ranked        [2]map[limits.Limit]int // number of runs in which it is first, or second
+	of            int                     // runs with a verdict
 }
 
 // text formats a limit with its share, and the number of runs in which it has its rank.
-func (g *groupLimits) text(l analysis.Limit) string {
+func (g *groupLimits) text(l limits.Limit) string {
 	text := g.title[l]
 	if g.share[l] > 0 {
-		text += " (" + analysis.Percent(g.share[l]) + ")"
+		text += " (" + table.Share(g.share[l]) + ")"
 	}
 	rank := 0
 	if l == g.second {
@@ -396,8 +396,8 @@ func (g *groupLimits) text(l analysis.Limit) string {
 }
 
 func limitsOf(runs []review.Row) groupLimits {
-	g := groupLimits{first: analysis.Unknown, title: map[analysis.Limit]string{}, share: map[analysis.Limit]float64{}, runs: map[analysis.Limit]int{}, of: len(runs)}
-	g.ranked[0], g.ranked[1] = map[analysis.Limit]int{}, map[analysis.Limit]int{}
+	g := groupLimits{first: limits.Unknown, title: map[limits.Limit]string{}, share: map[limits.Limit]float64{}, runs: map[limits.Limit]int{}, of: len(runs)}
+	g.ranked[0], g.ranked[1] = map[limits.Limit]int{}, map[limits.Limit]int{}
 	for i := range runs {
 		v := runs[i].Limits
 		g.ranked[0][v.First()]++
@@ -421,7 +421,7 @@ func limitsOf(runs []review.Row) groupLimits {
 	for l := range g.share {
 		g.share[l] /= float64(g.runs[l])
 	}
-	for _, l := range append([]analysis.Limit{analysis.Unknown, analysis.Unlimited}, g.order...) {
+	for _, l := range append([]limits.Limit{limits.Unknown, limits.Unlimited}, g.order...) {
 		if g.ranked[0][l] > g.ranked[0][g.first] || g.ranked[0][g.first] == 0 {
 			g.first = l
 		}

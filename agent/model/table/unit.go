@@ -106,6 +106,17 @@ func fourDigits(v float64) string {
 	}
 }
 
+// Share prints a share in a sentence.
+func Share(share float64) string { return Rounded(share*100) + " %" }
+
+// Rounded prints a number in a sentence: two digits, and all of those before the point.
+func Rounded(v float64) string {
+	if math.Abs(v) < 10 {
+		return strconv.FormatFloat(v, 'g', 2, 64)
+	}
+	return strconv.FormatFloat(v, 'f', 0, 64)
+}
+
 func milliseconds(ms float64) string {
 	if ms != 0 && math.Abs(ms) < 0.1 {
 		return strconv.FormatFloat(ms, 'g', 2, 64)

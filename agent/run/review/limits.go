@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/benchwatch/benchwatch/agent/base/analysis"
 	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/host"
@@ -16,18 +15,19 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
+	"github.com/benchwatch/benchwatch/agent/run/limits"
 	"github.com/benchwatch/benchwatch/agent/run/record"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// limits returns what limited a run, with evidence only from its own servers and machines. others are runs that may
+// limitsOf returns what limited a run, with evidence only from its own servers and machines. others are runs that may
 // have used the same servers. It is unknown while the run is in progress.
-func limits(h *record.History, r *Row, others []rundir.Meta) *analysis.Verdict {
+func limitsOf(h *record.History, r *Row, others []rundir.Meta) *limits.Verdict {
 	if r.Result == "" {
 		return nil
 	}
 	tps := series.Number(r.Values.Of(tool.Throughput))
-	e := analysis.Evidence{
+	e := limits.Evidence{
 		Tool: cmp.Or(h.Snapshot.Meta.Tool, "the tool"), Seconds: r.DurationSeconds, Threads: threadsOf(r), Rate: series.Unknown(), Queue: r.queue,
 		Throughput: tps, Statements: series.Number(r.Values.Of(tool.QueryRate)) / tps,
 		RefusedByServer: messageWith(&h.Snapshot, "Too many connections", "max_user_connections"),
@@ -45,7 +45,7 @@ func limits(h *record.History, r *Row, others []rundir.Meta) *analysis.Verdict {
 	addRoundTrip(&e, h)
 	represents := func(s *record.Server) bool {
 		if !s.Coverage.Represents() {
-			e.NotRepresented = append(e.NotRepresented, analysis.Missing{What: fmt.Sprintf("%s was sampled for only %s", s.Target, s.Coverage)})
+			e.NotRepresented = append(e.NotRepresented, limits.Missing{What: fmt.Sprintf("%s was sampled for only %s", s.Target, s.Coverage)})
 			return false
 		}
 		return true
@@ -66,7 +66,7 @@ func limits(h *record.History, r *Row, others []rundir.Meta) *analysis.Verdict {
 			e.Servers = append(e.Servers, one)
 		}
 	}
-	v := analysis.FindLimits(&e)
+	v := limits.Find(&e)
 	if len(v.Findings) == 0 && !series.IsKnown(e.Throughput) {
 		return nil // of a run that did nothing, nothing was limited
 	}
@@ -78,7 +78,7 @@ func limits(h *record.History, r *Row, others []rundir.Meta) *analysis.Verdict {
 const mostOfTheTime = 0.2
 
 // nameStatement names the statement that took the most time in the servers, in the findings about statements.
-func nameStatement(v *analysis.Verdict, s *Statements) {
+func nameStatement(v *limits.Verdict, s *Statements) {
 	if s == nil || len(s.Kinds) == 0 || s.Kinds[0].Share < mostOfTheTime || s.Kinds[0].of != oneStatement {
 		return
 	}
@@ -86,8 +86,8 @@ func nameStatement(v *analysis.Verdict, s *Statements) {
 	for i := range v.Findings {
 		f := &v.Findings[i]
 		switch f.Limit {
-		case analysis.LimitRowLocks, analysis.LimitLocks, analysis.LimitLatches, analysis.LimitServerCPU, analysis.LimitSharedCPU, analysis.LimitProcessCPU, analysis.LimitDisk, analysis.LimitPool, analysis.LimitCommit:
-			f.Evidence += fmt.Sprintf("; %s of the statements' time in the servers was in %s, %s on average", analysis.Percent(k.Share), table.Clip(k.Text, longestStatement), table.Milliseconds.Signed(k.MeanSeconds))
+		case limits.RowLocks, limits.Locks, limits.Latches, limits.ServerCPU, limits.SharedCPU, limits.ProcessCPU, limits.Disk, limits.Pool, limits.Commit:
+			f.Evidence += fmt.Sprintf("; %s of the statements' time in the servers was in %s, %s on average", table.Share(k.Share), table.Clip(k.Text, longestStatement), table.Milliseconds.Signed(k.MeanSeconds))
 		}
 	}
 }
@@ -114,8 +114,8 @@ func messageWith(s *ingest.Snapshot, texts ...string) string {
 }
 
 // levelOf returns a mean, and how long the values were high.
-func levelOf(t series.Tally, high float64) analysis.Level {
-	return analysis.Level{Mean: t.Mean(), High: t.Share(high)}
+func levelOf(t series.Tally, high float64) limits.Level {
+	return limits.Level{Mean: t.Mean(), High: t.Share(high)}
 }
 
 // minLatency returns the least time that a transaction took.
@@ -129,7 +129,7 @@ func minLatency(r *Row) float64 {
 // addRoundTrip adds the least and the mean time to the server or proxy that the tool connects to, the
 // farthest one if it connects to several. If that is not known, the nearest server counts: no
 // statement takes less.
-func addRoundTrip(e *analysis.Evidence, h *record.History) {
+func addRoundTrip(e *limits.Evidence, h *record.History) {
 	e.RoundTrip, e.MeanRoundTrip = series.Unknown(), series.Unknown()
 	connected := false
 	for _, s := range h.Servers {
@@ -146,17 +146,17 @@ func addRoundTrip(e *analysis.Evidence, h *record.History) {
 	}
 }
 
-func machineEvidence(h *record.History, one *record.Host) analysis.MachineEvidence {
-	of := func(m *measure.Measure, high float64) analysis.Level { return levelOf(one.Tally(m), high) }
+func machineEvidence(h *record.History, one *record.Host) limits.MachineEvidence {
+	of := func(m *measure.Measure, high float64) limits.Level { return levelOf(one.Tally(m), high) }
 	mean := func(m *measure.Measure) float64 { t := one.Tally(m); return t.Mean() }
 	last := func(m *measure.Measure) float64 { return one.Tally(m).Last }
 	samples := one.Tally(host.Busy)
-	m := analysis.MachineEvidence{
+	m := limits.MachineEvidence{
 		Name: one.Host, Samples: samples.Whole(), Cores: one.Cores, Generator: one.Has(rundir.GeneratorHost), Server: one.Has(rundir.ServerHost), Servers: one.Targets,
-		CPU: of(host.Busy, analysis.BusyCPU), BusiestCore: of(host.BusiestCore, analysis.BusyCore), Steal: of(host.Steal, analysis.HighSteal),
-		Tool:    analysis.ThreadsEvidence{Running: mean(host.ToolRunning), Waiting: mean(host.ToolWaiting), Held: mean(host.ToolHeld), Cores: last(host.ToolCores)},
-		Local:   analysis.ThreadsEvidence{Running: mean(host.ServersRunning), Waiting: mean(host.ServersWaiting), Held: mean(host.ServersHeld), Cores: last(host.ServersCores)},
-		Waiting: mean(host.Waiting), Disk: of(host.DiskBusy, analysis.BusyDisk), Network: of(host.NetworkBusy, analysis.BusyNetwork),
+		CPU: of(host.Busy, limits.BusyCPU), BusiestCore: of(host.BusiestCore, limits.BusyCore), Steal: of(host.Steal, limits.HighSteal),
+		Tool:    limits.ThreadsEvidence{Running: mean(host.ToolRunning), Waiting: mean(host.ToolWaiting), Held: mean(host.ToolHeld), Cores: last(host.ToolCores)},
+		Local:   limits.ThreadsEvidence{Running: mean(host.ServersRunning), Waiting: mean(host.ServersWaiting), Held: mean(host.ServersHeld), Cores: last(host.ServersCores)},
+		Waiting: mean(host.Waiting), Disk: of(host.DiskBusy, limits.BusyDisk), Network: of(host.NetworkBusy, limits.BusyNetwork),
 		DiskWait: mean(host.DiskWait), DiskReadWait: mean(host.DiskReadWait),
 	}
 	if servers := h.Snapshot.Meta.Servers; servers != nil && one.Nodename != "" {
@@ -169,10 +169,10 @@ func machineEvidence(h *record.History, one *record.Host) analysis.MachineEviden
 	m.ToolCPU, m.ServersCPU, m.OthersCPU = one.Increase(host.ToolCPU), one.Increase(host.ServersCPU), one.Increase(host.OthersCPU)
 	for name, used := range one.IncreaseBy(host.OthersCPU, host.Program) {
 		if name != host.OtherPrograms {
-			m.OtherPrograms = append(m.OtherPrograms, analysis.ProgramEvidence{Name: name, CPU: used})
+			m.OtherPrograms = append(m.OtherPrograms, limits.ProgramEvidence{Name: name, CPU: used})
 		}
 	}
-	slices.SortFunc(m.OtherPrograms, func(a, b analysis.ProgramEvidence) int {
+	slices.SortFunc(m.OtherPrograms, func(a, b limits.ProgramEvidence) int {
 		return cmp.Or(cmp.Compare(b.CPU, a.CPU), strings.Compare(a.Name, b.Name))
 	})
 	if m.Name == "" {
@@ -184,23 +184,23 @@ func machineEvidence(h *record.History, one *record.Host) analysis.MachineEviden
 	return m
 }
 
-func serverEvidence(h *record.History, s *record.Server, threads float64, stops []standstill) analysis.ServerEvidence {
+func serverEvidence(h *record.History, s *record.Server, threads float64, stops []standstill) limits.ServerEvidence {
 	tally := func(m *measure.Measure) series.Tally {
 		return h.Samples.Tally(record.ServerMeasure{Target: s.Target, Measure: m})
 	}
 	largest := func(m *measure.Measure) float64 { t := tally(m); return t.Max }
 	mean := func(m *measure.Measure) float64 { t := tally(m); return t.Mean() }
 	samples := tally(engine.OpenConnections)
-	out := analysis.ServerEvidence{
-		Name: s.Target, Samples: samples.Whole(), FlowControl: levelOf(tally(engine.FlowControl), analysis.Paused), FlowControlSent: s.Increase(engine.FlowControlSent),
-		CPU: levelOf(tally(engine.MachineCPU), analysis.BusyCPU), LagSeconds: largest(engine.LagSeconds), ConnectionLimit: settingOf(h, s.Target, string(analysis.LimitConnections)),
+	out := limits.ServerEvidence{
+		Name: s.Target, Samples: samples.Whole(), FlowControl: levelOf(tally(engine.FlowControl), limits.Paused), FlowControlSent: s.Increase(engine.FlowControlSent),
+		CPU: levelOf(tally(engine.MachineCPU), limits.BusyCPU), LagSeconds: largest(engine.LagSeconds), ConnectionLimit: settingOf(h, s.Target, string(limits.Connections)),
 		Refused: s.Increase(engine.RefusedConnections), PoolReads: mean(engine.PagesRead), PoolMisses: mean(engine.PageMisses),
 	}
 	out.Appliers, out.UsefulAppliers = appliers(h, s.Target), tally(engine.UsefulAppliers).Last
 	if s.Engine == record.DumpEngine { // one difference, of all of the run
-		out.Samples = analysis.LeastSamples
+		out.Samples = limits.LeastSamples
 	}
-	out.Checkpoint = slowdown(h, s.Target, engine.CheckpointAge, analysis.HighCheckpoint, threads)
+	out.Checkpoint = slowdown(h, s.Target, engine.CheckpointAge, limits.HighCheckpoint, threads)
 	if out.PurgeLimit = settingOf(h, s.Target, "innodb_max_purge_lag"); out.PurgeLimit > 0 && delaysWrites(h, s, out.PurgeLimit) {
 		out.Purge = slowdown(h, s.Target, engine.HistoryList, out.PurgeLimit, threads)
 	}
@@ -215,7 +215,7 @@ func serverEvidence(h *record.History, s *record.Server, threads float64, stops 
 			continue
 		}
 		if out.Sessions == nil {
-			out.Sessions, out.HeldBack, out.Stopped = map[string]float64{}, map[string]float64{}, map[string]analysis.Standstill{}
+			out.Sessions, out.HeldBack, out.Stopped = map[string]float64{}, map[string]float64{}, map[string]limits.Standstill{}
 		}
 		class := engine.SessionClass(m)
 		out.Samples = max(out.Samples, t.Whole())
@@ -231,7 +231,7 @@ func serverEvidence(h *record.History, s *record.Server, threads float64, stops 
 		}
 		out.Sessions[class] += v
 		for name, share := range s.ShareBy(m, engine.SessionEvent) {
-			out.States = append(out.States, analysis.StateEvidence{Class: class, Name: name, Sessions: v * share})
+			out.States = append(out.States, limits.StateEvidence{Class: class, Name: name, Sessions: v * share})
 		}
 	}
 	countRowLocks(&out, mean(engine.LockWaits))
@@ -242,7 +242,7 @@ func serverEvidence(h *record.History, s *record.Server, threads float64, stops 
 // count is a lower bound: it has only waits that ended, in whole milliseconds. On a full machine samples miss waits,
 // since the agent and the sessions take turns; the missing sessions are taken from those that ran. If the samples
 // show less than half of the count, the waits may be those of appliers, and the count is ignored.
-func countRowLocks(s *analysis.ServerEvidence, counted float64) {
+func countRowLocks(s *limits.ServerEvidence, counted float64) {
 	class, running := engine.SessionClass(engine.RowLockSessions), engine.SessionClass(engine.RunningSessions)
 	sampled := s.Sessions[class]
 	if !(counted > sampled) || sampled < counted/2 || s.HeldBack[class] > 0 || s.Stopped[class].Seconds > 0 {
@@ -253,14 +253,14 @@ func countRowLocks(s *analysis.ServerEvidence, counted float64) {
 }
 
 // withoutWrites leaves out what holds back only writes: sessions in it belong to another load.
-func withoutWrites(s *analysis.ServerEvidence) {
-	s.FlowControl = analysis.Level{Mean: series.Unknown(), High: series.Unknown()}
+func withoutWrites(s *limits.ServerEvidence) {
+	s.FlowControl = limits.Level{Mean: series.Unknown(), High: series.Unknown()}
 	for _, m := range []*measure.Measure{engine.CommitSessions, engine.ReplicationSessions, engine.FlowControlSessions} {
 		class := engine.SessionClass(m)
 		delete(s.Sessions, class)
 		delete(s.HeldBack, class)
 		delete(s.Stopped, class)
-		s.States = slices.DeleteFunc(s.States, func(state analysis.StateEvidence) bool { return state.Class == class })
+		s.States = slices.DeleteFunc(s.States, func(state limits.StateEvidence) bool { return state.Class == class })
 	}
 }
 
@@ -349,8 +349,8 @@ const leastHigh = 2
 // slowdown compares the throughput of the intervals in which a server's value was high, in the samples before and after
 // their middle, with the throughput of the others. It skips intervals in which many clients waited for a lock, since
 // the lock stopped them.
-func slowdown(h *record.History, target string, m *measure.Measure, high, threads float64) analysis.Slowdown {
-	out := analysis.Slowdown{Held: series.Unknown(), During: series.Unknown(), Otherwise: series.Unknown(), Stopped: series.Unknown()}
+func slowdown(h *record.History, target string, m *measure.Measure, high, threads float64) limits.Slowdown {
+	out := limits.Slowdown{Held: series.Unknown(), During: series.Unknown(), Otherwise: series.Unknown(), Stopped: series.Unknown()}
 	values := h.Samples.Values(record.ServerMeasure{Target: target, Measure: m})
 	if values == nil {
 		return out
@@ -387,7 +387,7 @@ func slowdown(h *record.History, target string, m *measure.Measure, high, thread
 	return out
 }
 
-// MadeRate reports whether the run reached a rate of transactions, see [analysis.MadeRate].
+// MadeRate reports whether the run reached a rate of transactions, see [limits.MadeRate].
 func (r *Row) MadeRate(rate float64) (made, sure bool) {
-	return analysis.MadeRate(r.Values.Of(tool.Throughput).Value, rate, r.DurationSeconds, r.queue)
+	return limits.MadeRate(r.Values.Of(tool.Throughput).Value, rate, r.DurationSeconds, r.queue)
 }

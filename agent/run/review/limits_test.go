@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/benchwatch/benchwatch/agent/base/analysis"
 	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/run/limits"
 	"github.com/benchwatch/benchwatch/agent/run/record"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 	"github.com/benchwatch/benchwatch/internal/recorded"
@@ -79,8 +79,8 @@ func sessions(more map[string]float64, classes map[string]float64) map[string]fl
 	return all
 }
 
-func finding(v *analysis.Verdict, limit analysis.Limit) *analysis.LimitFinding {
-	i := slices.IndexFunc(v.Findings, func(f analysis.LimitFinding) bool { return f.Limit == limit })
+func finding(v *limits.Verdict, limit limits.Limit) *limits.LimitFinding {
+	i := slices.IndexFunc(v.Findings, func(f limits.LimitFinding) bool { return f.Limit == limit })
 	if i < 0 {
 		return nil
 	}
@@ -104,7 +104,7 @@ func TestLockOfSomeSeconds(t *testing.T) {
 	all[7].tps, all[15].tps = 300, 700 // in part
 	h := observedRun(t, 8, all)
 	r := NewRun(h)
-	f := finding(r.Limits, analysis.LimitLocks)
+	f := finding(r.Limits, limits.Locks)
 	if f == nil || f.Seconds != 8 || math.Abs(f.Share-8.0/24) > 0.01 || !strings.HasPrefix(f.Evidence, "no transaction ended for 8 of 24 s in one stretch, from second") {
 		t.Errorf("%+v", f)
 	}
@@ -122,8 +122,8 @@ func TestCountedRowLocks(t *testing.T) {
 			all[i] = second{1000, sessions(map[string]float64{"db_lock_wait_seconds_total": c.counted * float64(i)}, map[string]float64{"running": 5, "row_lock": c.sampled})}
 		}
 		r := NewRun(observedRun(t, 1, all))
-		f := finding(r.Limits, analysis.LimitRowLocks)
-		if c.want/16 < analysis.LeastShare {
+		f := finding(r.Limits, limits.RowLocks)
+		if c.want/16 < limits.LeastShare {
 			if f != nil {
 				t.Errorf("%+v: %+v", c, f)
 			}
@@ -147,7 +147,7 @@ func TestFlowControlOfEachTick(t *testing.T) {
 		all[i] = second{1000, sessions(map[string]float64{"galera_flow_control_paused_seconds_total": 0.5 * float64(i)}, classes)}
 	}
 	r := NewRun(observedRun(t, 1, all))
-	if f := finding(r.Limits, analysis.LimitFlowControl); f == nil || math.Abs(f.Share-0.5) > 0.05 {
+	if f := finding(r.Limits, limits.FlowControl); f == nil || math.Abs(f.Share-0.5) > 0.05 {
 		t.Errorf("%+v", f)
 	}
 }
@@ -161,7 +161,7 @@ func TestShortWaitsAreNoStandstill(t *testing.T) {
 	}
 	all[10].tps = 0 // one second is no reason for the others
 	r := NewRun(observedRun(t, 1, all))
-	if f := finding(r.Limits, analysis.LimitRowLocks); f == nil || f.Share < 0.9 || f.Seconds > 3 || strings.HasPrefix(f.Evidence, "no transaction ended") {
+	if f := finding(r.Limits, limits.RowLocks); f == nil || f.Share < 0.9 || f.Seconds > 3 || strings.HasPrefix(f.Evidence, "no transaction ended") {
 		t.Errorf("%+v", f)
 	}
 }
@@ -183,7 +183,7 @@ func TestLockIsNoCheckpoint(t *testing.T) {
 			}
 		}
 		r := NewRun(observedRun(t, 12, all))
-		if found := finding(r.Limits, analysis.LimitCheckpoint) != nil; found != c.want {
+		if found := finding(r.Limits, limits.Checkpoint) != nil; found != c.want {
 			t.Errorf("%s: checkpoints found: %v: %+v", c.class, found, r.Limits.Findings)
 		}
 	}
@@ -234,9 +234,9 @@ func TestRunThatOnlyReads(t *testing.T) {
 			t.Errorf("%s: %v", name, r.onlyReads())
 		}
 	}
-	s := analysis.ServerEvidence{
-		FlowControl: analysis.Level{Mean: 0.2, High: 0.5}, Sessions: map[string]float64{"commit": 1, "replication": 2, "flow_control": 3, "row_lock": 4},
-		States: []analysis.StateEvidence{{Class: "commit", Name: "a"}, {Class: "row_lock", Name: "b"}},
+	s := limits.ServerEvidence{
+		FlowControl: limits.Level{Mean: 0.2, High: 0.5}, Sessions: map[string]float64{"commit": 1, "replication": 2, "flow_control": 3, "row_lock": 4},
+		States: []limits.StateEvidence{{Class: "commit", Name: "a"}, {Class: "row_lock", Name: "b"}},
 	}
 	withoutWrites(&s)
 	if want := (map[string]float64{"row_lock": 4}); series.IsKnown(s.FlowControl.Mean) || !maps.Equal(s.Sessions, want) || len(s.States) != 1 {

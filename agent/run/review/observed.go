@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/benchwatch/benchwatch/agent/base/analysis"
 	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/measure"
@@ -269,7 +268,7 @@ func observations(all []Server) []string {
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	if s, v := highest(all, engine.FlowControl); s != nil && v.Value > 0 {
-		add("flow control held back writes for %s of the time (most on %s)", analysis.Percent(v.Value), s.Target)
+		add("flow control held back writes for %s of the time (most on %s)", table.Share(v.Value), s.Target)
 	}
 	for _, m := range measure.All(measure.Server) {
 		if m.Summary != measure.Increase || m == engine.Replicated { // that is the work, no event

@@ -16,12 +16,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/benchwatch/benchwatch/agent/base/analysis"
 	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
+	"github.com/benchwatch/benchwatch/agent/run/limits"
 	"github.com/benchwatch/benchwatch/agent/run/record"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
@@ -72,7 +72,7 @@ type Row struct {
 	// Balances show which parts took the load. NewRow leaves them out.
 	Balances []Balance `json:"balances,omitempty"`
 	// Limits is what limited the run; absent while it is in progress. NewRow leaves it out.
-	Limits *analysis.Verdict `json:"limits,omitempty"`
+	Limits *limits.Verdict `json:"limits,omitempty"`
 
 	Options []string `json:"-"` // names of the labels that are options of the tool
 
@@ -162,7 +162,7 @@ func NewObservedRow(h *record.History) Row {
 	r.Servers, r.Machines = servers(h), machines(h)
 	r.Executed = StatementsOf(h)
 	r.queue = h.Intervals.Tally(ingest.Column{Measure: tool.QueueLength}).Last
-	r.Limits = limits(h, &r, nil)
+	r.Limits = limitsOf(h, &r, nil)
 	r.Costs = costs(h, &r)
 	r.Balances = balances(h)
 	r.ServerSettings = settingsOfRun(h.Settings)
@@ -288,7 +288,7 @@ func (r *Row) status(of string) string {
 	if r.FailedShare.Value < ManyFailures {
 		return r.State()
 	}
-	return fmt.Sprintf("%s, %s%s failed", r.State(), analysis.Percent(r.FailedShare.Value), of)
+	return fmt.Sprintf("%s, %s%s failed", r.State(), table.Share(r.FailedShare.Value), of)
 }
 
 // Outcome returns a verb phrase for "the run …".

@@ -95,7 +95,7 @@ func NewRun(h *record.History, others ...rundir.Meta) Run {
 		r.Requirements = Requirements(m.Required, &r.Row)
 	}
 	r.OverTime = h.Intervals.Distributions
-	r.Limits = limits(h, &r.Row, others)
+	r.Limits = limitsOf(h, &r.Row, others)
 	r.Statements = r.Executed
 	r.Parameters = parameters(&r.Row, m)
 	for _, c := range r.SettingChanges {

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/benchwatch/benchwatch/agent/base/analysis"
 	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
+	"github.com/benchwatch/benchwatch/agent/run/limits"
 	"github.com/benchwatch/benchwatch/agent/run/record"
 	"github.com/benchwatch/benchwatch/internal/recorded"
 )
@@ -58,7 +58,7 @@ func TestStatements(t *testing.T) {
 // most of the time, and no other finding does.
 func TestLimitNamesStatement(t *testing.T) {
 	verdict := func(share float64, of engine.Statement) string {
-		v := &analysis.Verdict{Findings: []analysis.LimitFinding{{Limit: analysis.LimitRowLocks, Evidence: "x"}, {Limit: analysis.LimitRoundTrip, Evidence: "y"}}}
+		v := &limits.Verdict{Findings: []limits.LimitFinding{{Limit: limits.RowLocks, Evidence: "x"}, {Limit: limits.RoundTrip, Evidence: "y"}}}
 		kind := newStatementKind(&of)
 		kind.Share, kind.MeanSeconds = share, 0.008
 		nameStatement(v, &Statements{Kinds: []StatementKind{kind}})

@@ -60,7 +60,7 @@ func (j *judge) steadiness() {
 	if len(parts) > 1 {
 		from, to := levels[longest.Begin].From, levels[longest.End-1].To
 		j.add(Note, "the longest stretch without a change is from %s to %s, %s of the time, with a mean of %s transactions/s",
-			table.Clock(from), table.Clock(to), analysis.Percent((to-from)/max(levels[n-1].To-levels[0].From, 1e-9)), table.Digits.Format(longest.Mean))
+			table.Clock(from), table.Clock(to), table.Share((to-from)/max(levels[n-1].To-levels[0].From, 1e-9)), table.Digits.Format(longest.Mean))
 	}
 	j.dips(levels[longest.Begin:longest.End])
 	stalls := 0
@@ -80,9 +80,9 @@ func (j *judge) steadiness() {
 	case stalls > 0:
 		j.add(Note, "in %d of %d intervals throughput was less than half of the mean", stalls, n)
 	case len(parts) == 1 && variation > noisy:
-		j.add(Note, "throughput varied from interval to interval (coefficient of variation %s): a change of its mean may be hidden in that", analysis.Percent(variation))
+		j.add(Note, "throughput varied from interval to interval (coefficient of variation %s): a change of its mean may be hidden in that", table.Share(variation))
 	case len(parts) == 1:
-		j.add(Good, "throughput was steady: no change of its mean by more than %s stands out from its noise", analysis.Percent(unsteady))
+		j.add(Good, "throughput was steady: no change of its mean by more than %s stands out from its noise", table.Share(unsteady))
 	}
 }
 
@@ -98,7 +98,7 @@ func (j *judge) dips(levels []series.Level) {
 	}
 	seconds := d.Period * (levels[len(levels)-1].To - levels[0].From) / float64(len(levels))
 	j.add(Note, "throughput dips by %s about every %s (%d times): something periodic on a server or the generator, such as a checkpoint",
-		analysis.Percent(d.Depth), table.Duration(seconds), d.Count)
+		table.Share(d.Depth), table.Duration(seconds), d.Count)
 }
 
 // change reports where a part begins: a change at a marker has an explanation; a

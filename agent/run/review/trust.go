@@ -8,13 +8,13 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/benchwatch/benchwatch/agent/base/analysis"
 	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/host"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/model/tool/registry"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
+	"github.com/benchwatch/benchwatch/agent/run/limits"
 	"github.com/benchwatch/benchwatch/agent/run/record"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
@@ -122,9 +122,9 @@ func (j *judge) errors() {
 			level = Warning
 		}
 		if !registry.Tools.ByName(s.Meta.Tool).IncludesFailures(s.Meta.Verb) {
-			j.add(level, "%s: %s of all transactions failed; they took time but are in no rate", text, analysis.Percent(share))
+			j.add(level, "%s: %s of all transactions failed; they took time but are in no rate", text, table.Share(share))
 		} else {
-			j.add(level, "%s: %s of all transactions failed; the rates include them", text, analysis.Percent(share))
+			j.add(level, "%s: %s of all transactions failed; the rates include them", text, table.Share(share))
 		}
 	case s.Errors > 0:
 		j.add(Warning, "%s", table.Plural(int(s.Errors), "error"))
@@ -414,11 +414,11 @@ func (j *judge) generator() {
 		j.add(Unknown, "the CPU of the generator was not recorded: if it was busy, the numbers are the generator's, not the database's")
 		return
 	}
-	text := fmt.Sprintf("the generator's machine (%s) was %s busy", table.Plural(v.Cores, "core"), analysis.Percent(busy.Mean()))
+	text := fmt.Sprintf("the generator's machine (%s) was %s busy", table.Plural(v.Cores, "core"), table.Share(busy.Mean()))
 	waited := j.toolWaited()
-	waits := fmt.Sprintf("the tool waited for a core for %s of the clients' time", analysis.Percent(waited))
+	waits := fmt.Sprintf("the tool waited for a core for %s of the clients' time", table.Share(waited))
 	if share >= 0.1 {
-		text += fmt.Sprintf(", and full %s of the time", analysis.Percent(share))
+		text += fmt.Sprintf(", and full %s of the time", table.Share(share))
 	}
 	switch {
 	case waited >= mostWait:
@@ -426,14 +426,14 @@ func (j *judge) generator() {
 	case waited >= leastWait:
 		j.add(Warning, "%s; %s, which is part of the latency and not the database's", text, waits)
 	case share >= 0.1 && series.IsKnown(waited):
-		j.add(Note, "%s, but the tool itself was not short of CPU: it waited for a core for only %s of the clients' time", text, analysis.Percent(waited))
+		j.add(Note, "%s, but the tool itself was not short of CPU: it waited for a core for only %s of the clients' time", text, table.Share(waited))
 	case share >= 0.1:
 		j.add(Warning, "%s: the numbers may be the machine's limit, not the database's", text)
 	default:
 		j.add(Good, "%s: it had CPU to spare", text)
 	}
 	if stolen := steal.Mean(); stolen >= stolenHost {
-		j.add(Warning, "other virtual machines took %s of the CPU of the generator's machine", analysis.Percent(stolen))
+		j.add(Warning, "other virtual machines took %s of the CPU of the generator's machine", table.Share(stolen))
 	}
 }
 
@@ -444,7 +444,7 @@ const leastWait, mostWait = 0.05, 0.5
 // toolWaited returns the share of the clients' time in which a thread of the tool waited for a core.
 func (j *judge) toolWaited() float64 {
 	for _, one := range j.h.Hosts {
-		if t := one.Tally(host.ToolWaiting); one.Has(rundir.GeneratorHost) && t.Whole() >= analysis.LeastSamples && j.row.Threads > 0 {
+		if t := one.Tally(host.ToolWaiting); one.Has(rundir.GeneratorHost) && t.Whole() >= limits.LeastSamples && j.row.Threads > 0 {
 			return min(1, t.Mean()/float64(j.row.Threads))
 		}
 	}

@@ -9,11 +9,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/benchwatch/benchwatch/agent/base/analysis"
 	"github.com/benchwatch/benchwatch/agent/base/terminal"
 	"github.com/benchwatch/benchwatch/agent/many/compare"
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/run/limits"
 	"github.com/benchwatch/benchwatch/agent/run/review"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 	"github.com/benchwatch/benchwatch/agent/show/document"
@@ -44,14 +44,14 @@ func TestOrderOfCharts(t *testing.T) {
 		}
 		return all
 	}
-	for limit, want := range map[analysis.Limit]string{
-		analysis.LimitFlowControl: "Flow control, Flow control requested, Replication queue, Throughput, Latency",
-		analysis.LimitRowLocks:    "Waiting for row locks, Deadlocks, Flow control, Throughput, Latency",
-		"":                        "Flow control, Flow control requested, Replication lag, Throughput, Latency",
+	for limit, want := range map[limits.Limit]string{
+		limits.FlowControl: "Flow control, Flow control requested, Replication queue, Throughput, Latency",
+		limits.RowLocks:    "Waiting for row locks, Deadlocks, Flow control, Throughput, Latency",
+		"":                 "Flow control, Flow control requested, Replication lag, Throughput, Latency",
 	} {
-		v := &analysis.Verdict{}
+		v := &limits.Verdict{}
 		if limit != "" {
-			v.Findings = []analysis.LimitFinding{{Limit: limit}}
+			v.Findings = []limits.LimitFinding{{Limit: limit}}
 		}
 		blocks := chartBlocks(charts, v)
 		if got := strings.Join(titles(blocks[0]), ", "); got != want || blocks[0].Fold != "" {
@@ -138,20 +138,22 @@ func TestNameByDifference(t *testing.T) {
 }
 
 // declaredLimits reads the limits that a verdict may name from their declarations.
-func declaredLimits(t *testing.T) []analysis.Limit {
+func declaredLimits(t *testing.T) []limits.Limit {
 	t.Helper()
-	source, err := os.ReadFile("../../base/analysis/limits.go")
+	source, err := os.ReadFile("../../run/limits/limits.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var limits []analysis.Limit
-	for _, m := range regexp.MustCompile(`(?m)^\tLimit\w+ +Limit = "(.+)"$`).FindAllSubmatch(source, -1) {
-		limits = append(limits, analysis.Limit(m[1]))
+	var declared []limits.Limit
+	for _, m := range regexp.MustCompile(`(?m)^\t\w+ +Limit = "(.+)"$`).FindAllSubmatch(source, -1) {
+		if l := limits.Limit(m[1]); l != limits.Unlimited && l != limits.Unknown {
+			declared = append(declared, l)
+		}
 	}
-	if !slices.Contains(limits, analysis.LimitFlowControl) {
-		t.Fatalf("the limits were read as %q", limits)
+	if !slices.Contains(declared, limits.FlowControl) {
+		t.Fatalf("the limits were read as %q", declared)
 	}
-	return limits
+	return declared
 }
 
 // TestLimitsHaveEvidence guards that each limit that a verdict may name has a chart that shows it.

@@ -13,11 +13,11 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/benchwatch/benchwatch/agent/base/analysis"
 	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/run/limits"
 	"github.com/benchwatch/benchwatch/agent/run/record"
 	"github.com/benchwatch/benchwatch/agent/run/review"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
@@ -244,14 +244,14 @@ func figuresBlock(run *review.Run) document.Block {
 }
 
 // limitLines are the verdict in sentences, the findings first.
-func limitLines(v *analysis.Verdict) []document.Sentence {
+func limitLines(v *limits.Verdict) []document.Sentence {
 	if v == nil {
 		return nil
 	}
 	var lines []document.Sentence
 	add := func(strong, rest string) { lines = append(lines, document.Sentence{Strong: strong, Rest: rest + "."}) }
 	if u := v.Unexplained; u != nil {
-		add(string(analysis.Unknown), fmt.Sprintf(" for %s of the clients' time: %s", analysis.Percent(u.Share), u.Evidence))
+		add(string(limits.Unknown), fmt.Sprintf(" for %s of the clients' time: %s", table.Share(u.Share), u.Evidence))
 	}
 	for i := range v.Findings {
 		f := &v.Findings[i]
@@ -259,9 +259,9 @@ func limitLines(v *analysis.Verdict) []document.Sentence {
 	}
 	switch {
 	case v.Unlimited != "":
-		add(string(analysis.Unlimited), ": "+v.Unlimited)
+		add(string(limits.Unlimited), ": "+v.Unlimited)
 	case len(v.Findings) == 0 && v.Unexplained == nil && len(v.Missing) == 0:
-		add(string(analysis.Unknown), ": nothing that was observed explains it")
+		add(string(limits.Unknown), ": nothing that was observed explains it")
 	case v.Unexplained != nil && !v.MostlyUnknown(): // after what explains more
 		lines = append(lines[1:], lines[0])
 	}
@@ -276,7 +276,7 @@ func limitLines(v *analysis.Verdict) []document.Sentence {
 		if m.Remedy != "" {
 			text += "; " + m.Remedy
 		}
-		add(string(analysis.Unknown), text)
+		add(string(limits.Unknown), text)
 	}
 	return lines
 }

@@ -7,49 +7,49 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/benchwatch/benchwatch/agent/base/analysis"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/host"
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/run/limits"
 	"github.com/benchwatch/benchwatch/agent/show/document"
 )
 
 // shownBy are the measures whose charts are the evidence of a limit, the most telling first.
-var shownBy = map[analysis.Limit][]*measure.Measure{
-	analysis.LimitFlowControl:  {engine.FlowControl, engine.FlowControlSent, engine.ReplicationQueue},
-	analysis.LimitReplication:  {engine.ReplicationSessions, engine.LagSeconds},
-	analysis.LimitCommit:       {engine.CommitSessions, host.DiskBusy, host.DiskWait},
-	analysis.LimitRowLocks:     {engine.RowLockSessions, engine.LockWaits, engine.Deadlocks},
-	analysis.LimitLocks:        {engine.LockSessions},
-	analysis.LimitUserLocks:    {engine.LockSessions},
-	analysis.LimitLatches:      {engine.LatchSessions},
-	analysis.LimitThreadPool:   {engine.LatchSessions},
-	analysis.LimitSleep:        {engine.OtherSessions},
-	analysis.LimitState:        {engine.OtherSessions},
-	analysis.LimitDisk:         {host.DiskBusy, host.DiskWait, host.DiskQueue},
-	analysis.LimitPool:         {engine.PageMisses, engine.PagesRead, host.DiskBusy},
-	analysis.LimitCheckpoint:   {engine.CheckpointAge, host.DiskBusy},
-	analysis.LimitPurge:        {engine.HistoryList},
-	analysis.LimitConnections:  {engine.RefusedConnections, engine.OpenConnections},
-	analysis.LimitPorts:        {engine.OpenedConnections},
-	analysis.LimitFiles:        {engine.OpenConnections},
-	analysis.LimitNetwork:      {host.NetworkBusy, engine.NetworkSessions},
-	analysis.LimitRoundTrip:    {engine.RoundTrip},
-	analysis.LimitOutside:      {engine.RunningThreads, engine.RoundTrip},
-	analysis.LimitClients:      {engine.RunningThreads, host.Busy},
-	analysis.LimitRate:         {tool.QueueLength},
-	analysis.LimitOtherLoad:    {engine.QueryRate},
-	analysis.LimitServerCPU:    {host.Busy, engine.RunningSessions},
-	analysis.LimitSharedCPU:    {host.Busy, engine.RunningSessions},
-	analysis.LimitGeneratorCPU: {host.Busy, host.CPUStall},
-	analysis.LimitToolCPU:      {host.Busy, host.CPUStall},
-	analysis.LimitProcessCPU:   {engine.ServerCPU, host.Busy},
-	analysis.LimitNeighbours:   {host.Busy, host.CPUStall},
-	analysis.LimitOneCore:      {host.BusiestCore},
-	analysis.LimitServerCore:   {host.BusiestCore},
-	analysis.LimitSteal:        {host.Steal},
+var shownBy = map[limits.Limit][]*measure.Measure{
+	limits.FlowControl:  {engine.FlowControl, engine.FlowControlSent, engine.ReplicationQueue},
+	limits.Replication:  {engine.ReplicationSessions, engine.LagSeconds},
+	limits.Commit:       {engine.CommitSessions, host.DiskBusy, host.DiskWait},
+	limits.RowLocks:     {engine.RowLockSessions, engine.LockWaits, engine.Deadlocks},
+	limits.Locks:        {engine.LockSessions},
+	limits.UserLocks:    {engine.LockSessions},
+	limits.Latches:      {engine.LatchSessions},
+	limits.ThreadPool:   {engine.LatchSessions},
+	limits.Sleep:        {engine.OtherSessions},
+	limits.State:        {engine.OtherSessions},
+	limits.Disk:         {host.DiskBusy, host.DiskWait, host.DiskQueue},
+	limits.Pool:         {engine.PageMisses, engine.PagesRead, host.DiskBusy},
+	limits.Checkpoint:   {engine.CheckpointAge, host.DiskBusy},
+	limits.Purge:        {engine.HistoryList},
+	limits.Connections:  {engine.RefusedConnections, engine.OpenConnections},
+	limits.Ports:        {engine.OpenedConnections},
+	limits.Files:        {engine.OpenConnections},
+	limits.Network:      {host.NetworkBusy, engine.NetworkSessions},
+	limits.RoundTrip:    {engine.RoundTrip},
+	limits.Outside:      {engine.RunningThreads, engine.RoundTrip},
+	limits.Clients:      {engine.RunningThreads, host.Busy},
+	limits.Rate:         {tool.QueueLength},
+	limits.OtherLoad:    {engine.QueryRate},
+	limits.ServerCPU:    {host.Busy, engine.RunningSessions},
+	limits.SharedCPU:    {host.Busy, engine.RunningSessions},
+	limits.GeneratorCPU: {host.Busy, host.CPUStall},
+	limits.ToolCPU:      {host.Busy, host.CPUStall},
+	limits.ProcessCPU:   {engine.ServerCPU, host.Busy},
+	limits.Neighbours:   {host.Busy, host.CPUStall},
+	limits.OneCore:      {host.BusiestCore},
+	limits.ServerCore:   {host.BusiestCore},
+	limits.Steal:        {host.Steal},
 }
 
 var (
@@ -73,7 +73,7 @@ func ChartID(m *measure.Measure) string { return string(m.Scope) + "-" + m.ID }
 
 // chartBlocks arranges the charts of a run: the evidence of its verdict, throughput and latency, then
 // the others folded by what they are about, and last those without information.
-func chartBlocks(charts []Chart, v *analysis.Verdict) []document.Block {
+func chartBlocks(charts []Chart, v *limits.Verdict) []document.Block {
 	var lead []*measure.Measure
 	take := func(wanted []*measure.Measure, most int) {
 		for _, m := range wanted {

@@ -1,4 +1,5 @@
-package analysis
+// Package limits finds what limited a run, from evidence that its caller collected. It does no I/O.
+package limits
 
 import (
 	"cmp"
@@ -8,45 +9,46 @@ import (
 	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/table"
 )
 
 // Limit is what can limit a run.
 type Limit string
 
-// The limits that FindLimits can find.
+// The limits that Find can find.
 const (
-	LimitServerCPU    Limit = "CPU of a server's machine"
-	LimitSharedCPU    Limit = "CPU of generator and servers on one machine"
-	LimitGeneratorCPU Limit = "CPU of the generator's machine"
-	LimitToolCPU      Limit = "CPU of the tool"
-	LimitProcessCPU   Limit = "CPU of a server"
-	LimitOneCore      Limit = "one core of the generator's machine"
-	LimitServerCore   Limit = "one core of a server"
-	LimitClients      Limit = "too few clients"
-	LimitRowLocks     Limit = "row locks"
-	LimitLocks        Limit = "table or metadata locks"
-	LimitUserLocks    Limit = "user-level locks"
-	LimitSleep        Limit = "sleep in the server"
-	LimitThreadPool   Limit = "thread pool"
-	LimitState        Limit = "another wait in the server"
-	LimitLatches      Limit = "latches within the server"
-	LimitFlowControl  Limit = "flow control"
-	LimitReplication  Limit = "synchronous replication"
-	LimitCommit       Limit = "commits"
-	LimitDisk         Limit = "disk"
-	LimitPool         Limit = "buffer pool"
-	LimitCheckpoint   Limit = "checkpoints"
-	LimitPurge        Limit = "purge"
-	LimitConnections  Limit = "max_connections"
-	LimitPorts        Limit = "ports of the generator"
-	LimitFiles        Limit = "open files of the generator"
-	LimitNetwork      Limit = "network"
-	LimitRoundTrip    Limit = "round trip"
-	LimitOutside      Limit = "network, proxy or pause of the tool"
-	LimitSteal        Limit = "other virtual machines"
-	LimitOtherLoad    Limit = "another load on the servers"
-	LimitNeighbours   Limit = "other programs on the machine"
-	LimitRate         Limit = "queueing before the tool's rate"
+	ServerCPU    Limit = "CPU of a server's machine"
+	SharedCPU    Limit = "CPU of generator and servers on one machine"
+	GeneratorCPU Limit = "CPU of the generator's machine"
+	ToolCPU      Limit = "CPU of the tool"
+	ProcessCPU   Limit = "CPU of a server"
+	OneCore      Limit = "one core of the generator's machine"
+	ServerCore   Limit = "one core of a server"
+	Clients      Limit = "too few clients"
+	RowLocks     Limit = "row locks"
+	Locks        Limit = "table or metadata locks"
+	UserLocks    Limit = "user-level locks"
+	Sleep        Limit = "sleep in the server"
+	ThreadPool   Limit = "thread pool"
+	State        Limit = "another wait in the server"
+	Latches      Limit = "latches within the server"
+	FlowControl  Limit = "flow control"
+	Replication  Limit = "synchronous replication"
+	Commit       Limit = "commits"
+	Disk         Limit = "disk"
+	Pool         Limit = "buffer pool"
+	Checkpoint   Limit = "checkpoints"
+	Purge        Limit = "purge"
+	Connections  Limit = "max_connections"
+	Ports        Limit = "ports of the generator"
+	Files        Limit = "open files of the generator"
+	Network      Limit = "network"
+	RoundTrip    Limit = "round trip"
+	Outside      Limit = "network, proxy or pause of the tool"
+	Steal        Limit = "other virtual machines"
+	OtherLoad    Limit = "another load on the servers"
+	Neighbours   Limit = "other programs on the machine"
+	Rate         Limit = "queueing before the tool's rate"
 
 	// Unlimited replaces a limit if the run reached its configured rate, Unknown if nothing is known to explain most of
 	// the clients' time.
@@ -70,7 +72,7 @@ type LimitFinding struct {
 
 // Title names the limit, and whose it is.
 func (f *LimitFinding) Title() string {
-	if f.Of != "" && (f.Limit == LimitProcessCPU || f.Limit == LimitToolCPU) {
+	if f.Of != "" && (f.Limit == ProcessCPU || f.Limit == ToolCPU) {
 		return "CPU of " + f.Of
 	}
 	return string(f.Limit)
@@ -146,17 +148,17 @@ type wait struct {
 // waits are what sessions wait for, as engines name it, with what limits then. A state is the
 // beginning of a name; rules with a state come before the rule for their class.
 var waits = []wait{
-	{"lock", "user lock", "waited for a user-level lock (GET_LOCK)", LimitUserLocks,
+	{"lock", "user lock", "waited for a user-level lock (GET_LOCK)", UserLocks,
 		"find the session that holds it (IS_USED_LOCK(name), performance_schema.metadata_locks or MariaDB's METADATA_LOCK_INFO), and what it does while it holds it"},
-	{"latch", "thread pool", "waited for a thread of the server's thread pool", LimitThreadPool, "repeat with a larger thread_pool_size and thread_pool_max_threads, or with thread_handling=one-thread-per-connection"},
-	{"other", "user sleep", "slept in the server (SLEEP)", LimitSleep, "repeat with statements without SLEEP"},
-	{"row_lock", "", "waited for a row lock", LimitRowLocks, "spread the writes over more rows, or shorten the transactions: if the throughput rises, this was the cause"},
-	{"lock", "", "waited for a lock of a table or its metadata", LimitLocks, "find what holds it: DDL, LOCK TABLES or a backup in another session, or the clients' own statements if their engine locks whole tables (MyISAM)"},
-	{"commit", "", "waited in commit, for the redo or binary log", LimitCommit, "repeat with innodb_flush_log_at_trx_commit=2 and sync_binlog=0, for the test only: if the throughput rises, this was the cause"},
-	{"replication", "", "waited in commit for a replica's acknowledgement", LimitReplication, "repeat without semi-synchronous replication"},
-	{"disk", "", "waited for a disk", LimitDisk, "repeat with a larger buffer pool or a faster disk"},
-	{"latch", "", "waited for a latch within the server", LimitLatches, "repeat with fewer threads: if the throughput does not fall, this was the cause"},
-	{"network", "", "sent or received data", LimitNetwork, "repeat with the tool on the server's machine, or with smaller results"},
+	{"latch", "thread pool", "waited for a thread of the server's thread pool", ThreadPool, "repeat with a larger thread_pool_size and thread_pool_max_threads, or with thread_handling=one-thread-per-connection"},
+	{"other", "user sleep", "slept in the server (SLEEP)", Sleep, "repeat with statements without SLEEP"},
+	{"row_lock", "", "waited for a row lock", RowLocks, "spread the writes over more rows, or shorten the transactions: if the throughput rises, this was the cause"},
+	{"lock", "", "waited for a lock of a table or its metadata", Locks, "find what holds it: DDL, LOCK TABLES or a backup in another session, or the clients' own statements if their engine locks whole tables (MyISAM)"},
+	{"commit", "", "waited in commit, for the redo or binary log", Commit, "repeat with innodb_flush_log_at_trx_commit=2 and sync_binlog=0, for the test only: if the throughput rises, this was the cause"},
+	{"replication", "", "waited in commit for a replica's acknowledgement", Replication, "repeat without semi-synchronous replication"},
+	{"disk", "", "waited for a disk", Disk, "repeat with a larger buffer pool or a faster disk"},
+	{"latch", "", "waited for a latch within the server", Latches, "repeat with fewer threads: if the throughput does not fall, this was the cause"},
+	{"network", "", "sent or received data", Network, "repeat with the tool on the server's machine, or with smaller results"},
 }
 
 // rule is a limit with the function that finds it. Everything that a rule reads was computed before.
@@ -170,95 +172,95 @@ type rule[T any] struct {
 // not part of the evidence, a step of newShares.
 var (
 	failures = []rule[Evidence]{
-		{LimitConnections, (*Evidence).refusal},
-		{LimitPorts, func(e *Evidence) LimitFinding {
+		{Connections, (*Evidence).refusal},
+		{Ports, func(e *Evidence) LimitFinding {
 			return finding(certainly(e.NoPort != ""), "widen net.ipv4.ip_local_port_range, or use connections again instead of opening new ones",
 				"%s", "the generator had no port left for a connection: "+e.NoPort)
 		}},
-		{LimitFiles, func(e *Evidence) LimitFinding {
+		{Files, func(e *Evidence) LimitFinding {
 			return finding(certainly(e.NoFile != ""), "raise the limit of open files of "+e.Tool+" (ulimit -n)",
 				"%s could open no more files, and each connection needs one: %s", e.Tool, e.NoFile)
 		}},
 	}
 	stalls = []rule[serverShares]{
-		{LimitCheckpoint, func(s *serverShares) LimitFinding {
+		{Checkpoint, func(s *serverShares) LimitFinding {
 			return finding(s.checkpoint, "repeat with a larger redo log (innodb_log_file_size, innodb_redo_log_capacity), or with more I/O capacity to flush pages",
-				"the redo log of %s that no checkpoint covers was at %s of its limit or more%s", s.Name, Percent(HighCheckpoint), s.Checkpoint.text())
+				"the redo log of %s that no checkpoint covers was at %s of its limit or more%s", s.Name, table.Share(HighCheckpoint), s.Checkpoint.text())
 		}},
-		{LimitPurge, func(s *serverShares) LimitFinding {
+		{Purge, func(s *serverShares) LimitFinding {
 			return finding(s.purge, "repeat with more innodb_purge_threads, or without innodb_max_purge_lag",
-				"the history list of %s was longer than its innodb_max_purge_lag of %s%s", s.Name, Number(s.PurgeLimit), s.Purge.text())
+				"the history list of %s was longer than its innodb_max_purge_lag of %s%s", s.Name, table.Rounded(s.PurgeLimit), s.Purge.text())
 		}},
 	}
 	pools = []rule[serverShares]{
-		{LimitPool, func(s *serverShares) LimitFinding {
-			read, time := "", fmt.Sprintf("clients waited for pages for %s of their time", Percent(s.pool))
+		{Pool, func(s *serverShares) LimitFinding {
+			read, time := "", fmt.Sprintf("clients waited for pages for %s of their time", table.Share(s.pool))
 			if series.IsKnown(s.read) {
 				read = fmt.Sprintf(", a read of the disk takes %.2g ms", s.read*1000)
 			}
 			if s.estimated {
-				time = fmt.Sprintf("an estimate of %s of the clients' time, since neither waits for pages nor disks were observed", Percent(s.pool))
+				time = fmt.Sprintf("an estimate of %s of the clients' time, since neither waits for pages nor disks were observed", table.Share(s.pool))
 			}
 			return finding(s.pool, "repeat with a larger innodb_buffer_pool_size, or with less data: if the throughput rises, this was the cause",
-				"%s read %s pages/s from disk, %s of those that were asked for%s: %s", s.Name, Number(s.PoolReads), Percent(s.PoolMisses), read, time)
+				"%s read %s pages/s from disk, %s of those that were asked for%s: %s", s.Name, table.Rounded(s.PoolReads), table.Share(s.PoolMisses), read, time)
 		}},
 	}
 	instances = []rule[serverShares]{
-		{LimitServerCPU, func(s *serverShares) LimitFinding {
+		{ServerCPU, func(s *serverShares) LimitFinding {
 			return finding(s.ran, "repeat on an instance with more or faster cores, or with cheaper statements",
-				"clients ran statements on %s for %s of their time while nearly all of its cores were busy. They were %s busy on average, as the database reports it", s.Name, Percent(s.ran), Percent(s.CPU.Mean))
+				"clients ran statements on %s for %s of their time while nearly all of its cores were busy. They were %s busy on average, as the database reports it", s.Name, table.Share(s.ran), table.Share(s.CPU.Mean))
 		}},
 	}
 	sessionRules = []rule[shares]{
-		{LimitState, func(s *shares) LimitFinding {
+		{State, func(s *shares) LimitFinding {
 			names, _ := s.where(other)
 			return finding(s.inState, "find in the server's documentation what sessions in this state wait for",
 				"clients were in the state %q on %s for %s", s.state, names, s.ofClients(s.inState))
 		}},
-		{LimitFlowControl, (*shares).flowControl},
+		{FlowControl, (*shares).flowControl},
 	}
 	machineRules = []rule[machineShares]{
-		{LimitToolCPU, func(m *machineShares) LimitFinding { return m.confinedBy(&m.tool) }},
-		{LimitProcessCPU, func(m *machineShares) LimitFinding { return m.confinedBy(&m.local) }},
-		{LimitNeighbours, func(m *machineShares) LimitFinding {
+		{ToolCPU, func(m *machineShares) LimitFinding { return m.confinedBy(&m.tool) }},
+		{ProcessCPU, func(m *machineShares) LimitFinding { return m.confinedBy(&m.local) }},
+		{Neighbours, func(m *machineShares) LimitFinding {
 			return finding(m.byOthers, "repeat while nothing else runs on "+m.Name,
-				"because of other programs, clients waited for a core of %s for %s of their time%s", m.Name, Percent(m.byOthers), m.use())
+				"because of other programs, clients waited for a core of %s for %s of their time%s", m.Name, table.Share(m.byOthers), m.use())
 		}},
-		{LimitServerCPU, func(m *machineShares) LimitFinding {
+		{ServerCPU, func(m *machineShares) LimitFinding {
 			return m.cores(!m.Generator, "repeat on more or faster cores, or with cheaper statements")
 		}},
-		{LimitSharedCPU, func(m *machineShares) LimitFinding {
+		{SharedCPU, func(m *machineShares) LimitFinding {
 			return m.cores(m.Generator && m.Server, "move "+m.of.e.Tool+" to a machine of its own")
 		}},
-		{LimitGeneratorCPU, func(m *machineShares) LimitFinding {
+		{GeneratorCPU, func(m *machineShares) LimitFinding {
 			return m.cores(m.Generator && !m.Server, "add a generator, or take a faster one: if the throughput rises, this was the cause")
 		}},
-		{LimitServerCore, func(m *machineShares) LimitFinding {
+		{ServerCore, func(m *machineShares) LimitFinding {
 			return m.fullCore(m.Server, "look for a single thread: replication, interrupts of one queue, a purge")
 		}},
-		{LimitOneCore, func(m *machineShares) LimitFinding {
+		{OneCore, func(m *machineShares) LimitFinding {
 			return m.fullCore(m.Generator, "start a second process of the tool, or spread the interrupts of the network over the cores")
 		}},
-		{LimitSteal, func(m *machineShares) LimitFinding {
+		{Steal, func(m *machineShares) LimitFinding {
 			return finding(m.stolen(), "repeat on a machine of its own, or at another time",
-				"other virtual machines took %s of the CPU of %s", Percent(m.Steal.Mean), m.title())
+				"other virtual machines took %s of the CPU of %s", table.Share(m.Steal.Mean), m.title())
 		}},
-		{LimitDisk, func(m *machineShares) LimitFinding {
+		{Disk, func(m *machineShares) LimitFinding {
 			return finding(m.disk, "repeat with a faster disk, a larger buffer pool or fewer fsyncs",
-				"a disk of %s was busy for %s of the time on average%s", m.title(), Percent(m.Disk.Mean), waitText(m.DiskWait))
+				"a disk of %s was busy for %s of the time on average%s", m.title(), table.Share(m.Disk.Mean), waitText(m.DiskWait))
 		}},
 	}
 	links = []rule[machineShares]{
-		{LimitNetwork, func(m *machineShares) LimitFinding {
+		{Network, func(m *machineShares) LimitFinding {
 			return finding(m.Network.High*certainly(m.Network.High >= 0.3), "repeat with a faster link, or with smaller results",
-				"the link of %s was used by %s on average, and by at least %s for %s of the time", m.Name, Percent(m.Network.Mean), Percent(BusyNetwork), Percent(m.Network.High))
+				"the link of %s was used by %s on average, and by at least %s for %s of the time", m.Name, table.Share(m.Network.Mean), table.Share(BusyNetwork), table.Share(m.Network.High))
 		}},
 	}
 	roundTrips = []rule[shares]{
-		{LimitRoundTrip, func(s *shares) LimitFinding {
+		{RoundTrip, func(s *shares) LimitFinding {
 			e := s.e
 			return finding(s.travelled*certainly(e.RoundTrip >= localRoundTrip || !e.beside(e.RoundTripTo)), "repeat with the tool nearer to the servers, or with more threads",
-				"each of %s statements of a transaction takes a round trip of at least %.2g ms to %s: %s of the clients' time", Number(e.Statements), e.RoundTrip*1000, e.RoundTripTo, Percent(s.travelled))
+				"each of %s statements of a transaction takes a round trip of at least %.2g ms to %s: %s of the clients' time", table.Rounded(e.Statements), e.RoundTrip*1000, e.RoundTripTo, table.Share(s.travelled))
 		}},
 	}
 )
@@ -276,10 +278,10 @@ func certainly(proven bool) float64 {
 	return 0
 }
 
-// FindLimits ranks what limited a run by how much of the clients' time it explains. A
+// Find ranks what limited a run by how much of the clients' time it explains. A
 // client is either in a server, running or waiting for something there, or outside, in the
 // tool or on the network.
-func FindLimits(e *Evidence) Verdict {
+func Find(e *Evidence) Verdict {
 	e = e.enough()
 	f := &finder{shares: newShares(e)}
 	apply(f, failures, e)
@@ -343,7 +345,7 @@ func (f *finder) rank() {
 	of := func(limit Limit) int {
 		return slices.IndexFunc(all, func(one LimitFinding) bool { return one.Limit == limit })
 	}
-	effect, cause := of(LimitReplication), of(LimitFlowControl)
+	effect, cause := of(Replication), of(FlowControl)
 	if effect < 0 || cause < effect || all[cause].Share < all[effect].Share/2 {
 		return
 	}
@@ -363,14 +365,14 @@ func (e *Evidence) refusal() LimitFinding {
 		s := &e.Servers[i]
 		limit := "its max_connections"
 		if s.ConnectionLimit > 0 {
-			limit += " of " + Number(s.ConnectionLimit)
+			limit += " of " + table.Rounded(s.ConnectionLimit)
 		}
 		switch {
 		case s.Refused > 0:
 			out.Evidence = fmt.Sprintf("%s refused %s since %s was reached", s.Name, plural(s.Refused, "connection"), limit)
 			return out
 		case e.RefusedByServer != "" && s.ConnectionLimit > 0:
-			out.Evidence = fmt.Sprintf("a server refused connections (%s); the max_connections of %s is %s", e.RefusedByServer, s.Name, Number(s.ConnectionLimit))
+			out.Evidence = fmt.Sprintf("a server refused connections (%s); the max_connections of %s is %s", e.RefusedByServer, s.Name, table.Rounded(s.ConnectionLimit))
 			return out
 		}
 	}
@@ -379,7 +381,7 @@ func (e *Evidence) refusal() LimitFinding {
 
 // ofClients describes a share of the clients' time.
 func (s *shares) ofClients(share float64) string {
-	return fmt.Sprintf("%s of their time, %s of %s on average", Percent(share), Number(share*s.e.Threads), Number(s.e.Threads))
+	return fmt.Sprintf("%s of their time, %s of %s on average", table.Share(share), table.Rounded(share*s.e.Threads), table.Rounded(s.e.Threads))
 }
 
 // mostStopped is the share of a finding's time above which its evidence is only the standstill.
@@ -394,7 +396,7 @@ func (f *finder) addWaits() {
 		share, waiting, also := f.waits[i], c.waits, ""
 		names, stop := f.where(c.class)
 		finding := LimitFinding{Share: share, Test: c.test, Seconds: stop.Seconds}
-		if c.limit == LimitCommit && f.isUnflushed() {
+		if c.limit == Commit && f.isUnflushed() {
 			finding.Test = "find what else holds commits, such as a backup or a slow write of the logs: by their settings no commit waits for a flush (innodb_flush_log_at_trx_commit, sync_binlog)"
 		}
 		if c.class == "replication" && f.paused != nil {
@@ -403,7 +405,7 @@ func (f *finder) addWaits() {
 		}
 		stopped := stop.text(f.e.Seconds)
 		if stop.Seconds >= mostStopped*share*f.e.Seconds {
-			if c.limit == LimitRowLocks {
+			if c.limit == RowLocks {
 				finding.Test = "find the session that held the rows (INNODB_TRX, sys.innodb_lock_waits), and what it did meanwhile"
 			}
 			finding.Evidence = fmt.Sprintf("%s: the clients %s on %s%s", stopped, waiting, names, also)
@@ -436,9 +438,9 @@ func (s *shares) heldBackToo() string {
 	}
 	switch {
 	case mean >= LeastShare && back >= leastBack*s.e.Threads:
-		return fmt.Sprintf(", without another %s that flow control held back", Number(back))
+		return fmt.Sprintf(", without another %s that flow control held back", table.Rounded(back))
 	case mean < LeastShare && s.asked != nil:
-		return fmt.Sprintf("; %s asked for flow control %s, which held writes back for %s of the time", s.asked.Name, times(s.asked.FlowControlSent), Percent(mean))
+		return fmt.Sprintf("; %s asked for flow control %s, which held writes back for %s of the time", s.asked.Name, times(s.asked.FlowControlSent), table.Share(mean))
 	}
 	return ""
 }
@@ -447,15 +449,15 @@ func (s *shares) flowControl() LimitFinding {
 	out := LimitFinding{Share: s.heldBack, Test: "make the server that is behind faster, start it if it is down, or run without it"}
 	out.Evidence = "clients waited for flow control for " + s.ofClients(s.heldBack)
 	if s.paused != nil && s.paused.FlowControl.Mean >= s.heldBack {
-		out.Evidence = fmt.Sprintf("writes were held back for %s of the time", Percent(s.heldBack))
+		out.Evidence = fmt.Sprintf("writes were held back for %s of the time", table.Share(s.heldBack))
 	}
 	if s.asked != nil {
 		out.Evidence += fmt.Sprintf(", and %s asked for it %s", s.asked.Name, times(s.asked.FlowControlSent))
 		out.Test = "raise wsrep_slave_threads and gcs.fc_limit of " + s.asked.Name + ", or run without that node"
 		if useful := math.Round(s.asked.UsefulAppliers); useful > s.asked.Appliers {
-			out.Test += fmt.Sprintf("; more appliers than its %s help up to %s (wsrep_cert_deps_distance)", Number(s.asked.Appliers), Number(useful))
+			out.Test += fmt.Sprintf("; more appliers than its %s help up to %s (wsrep_cert_deps_distance)", table.Rounded(s.asked.Appliers), table.Rounded(useful))
 		} else if useful <= s.asked.Appliers {
-			out.Test = fmt.Sprintf("raise gcs.fc_limit of %s, or run without that node; more appliers than its %s do not help, as wsrep_cert_deps_distance is %s", s.asked.Name, Number(s.asked.Appliers), Number(useful))
+			out.Test = fmt.Sprintf("raise gcs.fc_limit of %s, or run without that node; more appliers than its %s do not help, as wsrep_cert_deps_distance is %s", s.asked.Name, table.Rounded(s.asked.Appliers), table.Rounded(useful))
 		}
 	}
 	return out
@@ -470,16 +472,16 @@ func (m *machineShares) confinedBy(p *program) LimitFinding {
 	switch p.by {
 	case byQuota:
 		test = "raise the CPU quota of " + p.name + " (cgroup cpu.max, limits of a container)"
-		why = fmt.Sprintf("its CPU quota held it for %s of the time", Percent(p.Held))
+		why = fmt.Sprintf("its CPU quota held it for %s of the time", table.Share(p.Held))
 		if p.Held >= mostlyHeld && p.Running > 0 {
 			why = "used all of its CPU quota of " + coresOf(p.Running)
 		}
 	case byPinning:
-		why = fmt.Sprintf("may use only %s of the %s of %s, and used %s of that", Number(p.Cores), plural(float64(m.Cores), "core"), m.Name, Percent(min(1, p.Running/p.Cores)))
+		why = fmt.Sprintf("may use only %s of the %s of %s, and used %s of that", table.Rounded(p.Cores), plural(float64(m.Cores), "core"), m.Name, table.Share(min(1, p.Running/p.Cores)))
 	case bySuspectedPinning:
-		why = fmt.Sprintf("waited for a core though those of %s were only %s busy, so that it may use some of them only", m.Name, Percent(m.CPU.Mean))
+		why = fmt.Sprintf("waited for a core though those of %s were only %s busy, so that it may use some of them only", m.Name, table.Share(m.CPU.Mean))
 	}
-	return LimitFinding{Of: p.name, Share: p.confined, Test: test, Evidence: fmt.Sprintf("%s; clients waited because of that for %s of their time", why, Percent(p.confined))}
+	return LimitFinding{Of: p.name, Share: p.confined, Test: test, Evidence: fmt.Sprintf("%s; clients waited because of that for %s of their time", why, table.Share(p.confined))}
 }
 
 // cores returns the finding about too few cores, if the machine has the role that it is about.
@@ -488,12 +490,12 @@ func (m *machineShares) cores(hasRole bool, test string) LimitFinding {
 	if m.byOthers > 0 {
 		use, also = "", "apart from what other programs cost, "
 	}
-	text := fmt.Sprintf("%sclients waited for a core of %s for %s of their time", also, m.Name, Percent(m.waited))
+	text := fmt.Sprintf("%sclients waited for a core of %s for %s of their time", also, m.Name, table.Share(m.waited))
 	switch {
 	case m.ran > 0 && m.waited < 0.005:
-		text = fmt.Sprintf("%sclients used the cores of %s for %s of their time while nearly all were busy", also, m.Name, Percent(m.ran))
+		text = fmt.Sprintf("%sclients used the cores of %s for %s of their time while nearly all were busy", also, m.Name, table.Share(m.ran))
 	case m.ran > 0:
-		text += fmt.Sprintf(", and ran on one for another %s while nearly all were busy", Percent(m.ran))
+		text += fmt.Sprintf(", and ran on one for another %s while nearly all were busy", table.Share(m.ran))
 	}
 	return finding((m.waited+m.ran)*certainly(hasRole), test,
 		"%s", text+use)
@@ -504,13 +506,13 @@ func (m *machineShares) use() string {
 	if m.Cores == 0 {
 		return ""
 	}
-	return fmt.Sprintf(". Its %s were %s busy%s", plural(float64(m.Cores), "core"), Percent(m.CPU.Mean), m.programs(m.of.e.Tool))
+	return fmt.Sprintf(". Its %s were %s busy%s", plural(float64(m.Cores), "core"), table.Share(m.CPU.Mean), m.programs(m.of.e.Tool))
 }
 
 // fullCore returns the finding about one core that was full, if the machine has the role that it is about.
 func (m *machineShares) fullCore(hasRole bool, test string) LimitFinding {
 	return finding(m.oneCore*certainly(hasRole), test,
-		"one core of %s was full for %s of the time, while all were %s busy", m.title(), Percent(m.BusiestCore.High), Percent(m.CPU.Mean))
+		"one core of %s was full for %s of the time, while all were %s busy", m.title(), table.Share(m.BusiestCore.High), table.Share(m.CPU.Mean))
 }
 
 // title names the machine and the servers on it.
@@ -528,15 +530,15 @@ func (f *finder) lag() {
 	for i := range f.e.Servers {
 		if s := &f.e.Servers[i]; s.LagSeconds >= longLag {
 			f.v.Behind = append(f.v.Behind, fmt.Sprintf("%s was up to %s s behind: it can't keep up with this throughput, though it does not slow the clients. To test it: raise its applier threads, or lower the rate until the lag stops growing",
-				s.Name, Number(s.LagSeconds)))
+				s.Name, table.Rounded(s.LagSeconds)))
 		}
 	}
 }
 
 // ofServers are limits to which another load on the servers contributes, so it gets a share of their findings.
 var ofServers = []Limit{
-	LimitServerCPU, LimitSharedCPU, LimitProcessCPU, LimitServerCore, LimitRowLocks, LimitLocks, LimitUserLocks, LimitThreadPool, LimitLatches, LimitFlowControl, LimitReplication,
-	LimitCommit, LimitDisk, LimitPool, LimitNetwork,
+	ServerCPU, SharedCPU, ProcessCPU, ServerCore, RowLocks, Locks, UserLocks, ThreadPool, Latches, FlowControl, Replication,
+	Commit, Disk, Pool, Network,
 }
 
 func (f *finder) others() {
@@ -548,11 +550,11 @@ func (f *finder) others() {
 		if one := &f.v.Findings[i]; slices.Contains(ofServers, one.Limit) {
 			share += foreign * one.Share
 			one.Share = math.Round(one.Share*(1-foreign)*1000) / 1000
-			one.Evidence += fmt.Sprintf("; %s of that is due to the other load", Percent(foreign))
+			one.Evidence += fmt.Sprintf("; %s of that is due to the other load", table.Share(foreign))
 		}
 	}
 	share = max(share, LeastShare)
-	f.add(LimitOtherLoad, finding(share, "repeat while nothing else uses the servers",
+	f.add(OtherLoad, finding(share, "repeat while nothing else uses the servers",
 		"%s", f.e.OtherLoad))
 }
 
@@ -563,8 +565,8 @@ func (f *finder) clients() {
 		return
 	}
 	if fixed := min(f.outside, f.e.MinLatency*f.e.Throughput/f.e.Threads); fixed >= LeastShare && f.e.Threads*f.e.Seconds >= leastClientSeconds && f.toolKnown() {
-		f.add(LimitOutside, finding(fixed, "repeat with the tool on the server's machine, without a proxy and without think time, or with more threads",
-			"for %s of their time the clients had no statement in a server, and the threads of %s neither ran nor waited for a core; even the fastest transaction took %.3g ms of %.3g ms on average", Percent(f.outside), f.e.Tool, f.e.MinLatency*1000, f.e.Threads/f.e.Throughput*1000))
+		f.add(Outside, finding(fixed, "repeat with the tool on the server's machine, without a proxy and without think time, or with more threads",
+			"for %s of their time the clients had no statement in a server, and the threads of %s neither ran nor waited for a core; even the fastest transaction took %.3g ms of %.3g ms on average", table.Share(f.outside), f.e.Tool, f.e.MinLatency*1000, f.e.Threads/f.e.Throughput*1000))
 		f.outside -= fixed
 	}
 	busiest, name := 0.0, ""
@@ -577,8 +579,8 @@ func (f *finder) clients() {
 	if busiest >= spareCPU || explained >= 0.5 || name == "" || f.running+f.byClass[other] >= 0.5 || f.outside >= 0.5 {
 		return
 	}
-	f.add(LimitClients, finding(1-explained, "repeat with twice the threads: if the throughput rises, this was the cause",
-		"%s, each of which waits for its answer, make %s transactions/s of %.3g ms; nothing was at its limit, the busiest CPU (%s) at %s", plural(f.e.Threads, "client"), Number(f.e.Throughput), f.e.Threads/f.e.Throughput*1000, name, Percent(busiest)))
+	f.add(Clients, finding(1-explained, "repeat with twice the threads: if the throughput rises, this was the cause",
+		"%s, each of which waits for its answer, make %s transactions/s of %.3g ms; nothing was at its limit, the busiest CPU (%s) at %s", plural(f.e.Threads, "client"), table.Rounded(f.e.Throughput), f.e.Threads/f.e.Throughput*1000, name, table.Share(busiest)))
 	f.running, f.outside = 0, 0
 }
 
@@ -597,7 +599,7 @@ func (f *finder) unexplained() {
 	}
 	add := func(share float64, format string, args ...any) {
 		if share >= aboutSame/2 {
-			parts = append(parts, Percent(share)+" "+fmt.Sprintf(format, args...))
+			parts = append(parts, table.Share(share)+" "+fmt.Sprintf(format, args...))
 		}
 	}
 	if f.sampled {
@@ -619,12 +621,12 @@ func (f *finder) unexplained() {
 	}
 	for _, m := range f.machines {
 		if m.CPU.High >= busy && (m.Server && !m.local.isKnown() || m.Generator && !m.tool.isKnown()) {
-			parts = append(parts, fmt.Sprintf("the cores of %s are suspected: they were %s busy, but there are no statistics of who waited for them", m.Name, Percent(m.CPU.Mean)))
+			parts = append(parts, fmt.Sprintf("the cores of %s are suspected: they were %s busy, but there are no statistics of who waited for them", m.Name, table.Share(m.CPU.Mean)))
 		}
 	}
 	for _, s := range f.servers {
 		if s.CPU.High >= busy && s.Sessions == nil {
-			parts = append(parts, fmt.Sprintf("the cores of %s are suspected: they were %s busy, but what its sessions did is not known", s.Name, Percent(s.CPU.Mean)))
+			parts = append(parts, fmt.Sprintf("the cores of %s are suspected: they were %s busy, but what its sessions did is not known", s.Name, table.Share(s.CPU.Mean)))
 		}
 	}
 	f.v.Unexplained = &Unexplained{Share: math.Round(min(1, left)*1000) / 1000, Evidence: strings.Join(parts, "; ")}
@@ -663,24 +665,24 @@ func (f *finder) rate() {
 	if !(f.e.Rate > 0) || !series.IsKnown(f.e.Throughput) {
 		return
 	}
-	of := fmt.Sprintf("%s of the %s transactions/s that it was asked for", Number(f.e.Throughput), Number(f.e.Rate))
+	of := fmt.Sprintf("%s of the %s transactions/s that it was asked for", table.Rounded(f.e.Throughput), table.Rounded(f.e.Rate))
 	made, sure := MadeRate(f.e.Throughput, f.e.Rate, f.e.Seconds, f.e.Queue)
 	switch {
 	case !made:
-		f.add(LimitRate, finding(max(LeastShare, 1-f.explained()), "repeat with more threads, or a lower rate",
+		f.add(Rate, finding(max(LeastShare, 1-f.explained()), "repeat with more threads, or a lower rate",
 			"%s made %s: the others queued in it, as all of its threads were busy", f.e.Tool, of))
 		return
 	case !sure:
-		f.v.Missing = append(f.v.Missing, Missing{What: fmt.Sprintf("why the run made %s: in %s s, random intervals between transactions can make as large a difference, and %s printed no queue", of, Number(f.e.Seconds), f.e.Tool)})
+		f.v.Missing = append(f.v.Missing, Missing{What: fmt.Sprintf("why the run made %s: in %s s, random intervals between transactions can make as large a difference, and %s printed no queue", of, table.Rounded(f.e.Seconds), f.e.Tool)})
 		f.running, f.outside, f.byClass = 0, 0, nil // the clients may have had nothing to do
 		return
 	}
 	f.v.Findings = slices.DeleteFunc(f.v.Findings, func(l LimitFinding) bool {
-		return !slices.Contains([]Limit{LimitConnections, LimitPorts, LimitFiles}, l.Limit)
+		return !slices.Contains([]Limit{Connections, Ports, Files}, l.Limit)
 	})
 	f.v.Unlimited = "the run made " + of
 	if f.e.Throughput < sameRate*f.e.Rate {
-		f.v.Unlimited += fmt.Sprintf(", all but %s of those that %s began at random intervals", Number(f.e.Queue), f.e.Tool)
+		f.v.Unlimited += fmt.Sprintf(", all but %s of those that %s began at random intervals", table.Rounded(f.e.Queue), f.e.Tool)
 	}
 }
 

@@ -1,4 +1,4 @@
-package analysis
+package limits
 
 import (
 	"fmt"
@@ -52,89 +52,89 @@ func TestFindLimits(t *testing.T) {
 		limit  Limit
 		text   string
 	}{
-		"too few clients": {func(*Evidence) {}, LimitClients, "32 clients, each of which waits for its answer, make 4000 transactions/s of 8 ms"},
+		"too few clients": {func(*Evidence) {}, Clients, "32 clients, each of which waits for its answer, make 4000 transactions/s of 8 ms"},
 		// From a run of 16 threads that update one row on MariaDB 10.11, on a busy machine.
 		"hot row": {func(e *Evidence) {
 			e.Threads = 16
 			e.Servers[0] = server("n1", map[string]float64{"row_lock": 14.6, "running": 1.2})
 			e.Machines[1].CPU = Level{1, 1}
-		}, LimitRowLocks, "clients waited for a row lock on n1 for 91 % of their time, 15 of 16 on average"},
+		}, RowLocks, "clients waited for a row lock on n1 for 91 % of their time, 15 of 16 on average"},
 		"server CPU": {func(e *Evidence) {
 			e.Servers[0] = server("n1", map[string]float64{"running": 28})
 			e.Machines[1].CPU, e.Machines[1].Waiting = Level{0.97, 0.95}, 19
-		}, LimitServerCPU, "clients waited for a core of db1 for 59 % of their time, and ran on one for another 23 % while nearly all were busy. Its 8 cores were 97 % busy"},
+		}, ServerCPU, "clients waited for a core of db1 for 59 % of their time, and ran on one for another 23 % while nearly all were busy. Its 8 cores were 97 % busy"},
 		"server CPU, which only the database reports": {func(e *Evidence) {
 			e.Machines = e.Machines[:1]
 			e.Servers[0] = server("n1", map[string]float64{"running": 28})
 			e.Servers[0].CPU = Level{0.97, 0.95}
-		}, LimitServerCPU, "clients ran statements on n1 for 83 % of their time while nearly all of its cores were busy. They were 97 % busy on average, as the database reports it"},
+		}, ServerCPU, "clients ran statements on n1 for 83 % of their time while nearly all of its cores were busy. They were 97 % busy on average, as the database reports it"},
 		"generator CPU": {func(e *Evidence) {
 			e.Machines[0].CPU, e.Machines[0].Tool = Level{0.98, 1}, ThreadsEvidence{7.8, 9, 0, nan}
-		}, LimitGeneratorCPU, "8 cores were 98 % busy"},
+		}, GeneratorCPU, "8 cores were 98 % busy"},
 		"one core of the generator": {func(e *Evidence) {
 			e.Machines[0].CPU, e.Machines[0].BusiestCore = Level{0.13, 0}, Level{0.99, 1}
-		}, LimitOneCore, "one core of gen was full for 100 % of the time, while all were 13 % busy"},
+		}, OneCore, "one core of gen was full for 100 % of the time, while all were 13 % busy"},
 		"generator and server on one machine": {func(e *Evidence) {
 			e.shared(ThreadsEvidence{3, 8, 0, nan}, ThreadsEvidence{5, 15, 0, nan}).CPU = Level{1, 1}
-		}, LimitSharedCPU, "clients waited for a core of vm for 72 % of their time, and ran on one for another 25 %"},
+		}, SharedCPU, "clients waited for a core of vm for 72 % of their time, and ran on one for another 25 %"},
 		// From a VM on which compilers run beside the benchmark.
 		"other programs of many clients": {func(e *Evidence) {
 			m := e.shared(ThreadsEvidence{0.8, 9, 0, nan}, ThreadsEvidence{1.7, 18, 0, nan})
 			m.CPU, m.ToolCPU, m.ServersCPU, m.OthersCPU = Level{1, 1}, 100, 200, 660
 			m.OtherPrograms = []ProgramEvidence{{"make", 600}, {"python3", 48}, {"cron", 1}}
-		}, LimitNeighbours, "because of other programs, clients waited for a core of vm for 69 % of their time. Its 8 cores were 100 % busy: of what was used, sysbench 10 %, n1 21 %, other programs 69 % (make 62 %, python3 5 %)"},
+		}, Neighbours, "because of other programs, clients waited for a core of vm for 69 % of their time. Its 8 cores were 100 % busy: of what was used, sysbench 10 %, n1 21 %, other programs 69 % (make 62 %, python3 5 %)"},
 		"few other programs": {func(e *Evidence) {
 			m := e.shared(ThreadsEvidence{2.5, 9, 0, nan}, ThreadsEvidence{5.2, 15, 0, nan})
 			m.CPU, m.ToolCPU, m.ServersCPU, m.OthersCPU = Level{1, 1}, 300, 600, 20
-		}, LimitSharedCPU, "sysbench 33 %, n1 65 %, other programs 2.2 %"},
+		}, SharedCPU, "sysbench 33 %, n1 65 %, other programs 2.2 %"},
 		// What the cores were idle is not what other programs took.
 		"few other programs beside idle cores": {func(e *Evidence) {
 			m := e.shared(ThreadsEvidence{0.2, 2, 0, nan}, ThreadsEvidence{6, 12, 0, nan})
 			m.CPU, m.ToolCPU, m.ServersCPU, m.OthersCPU = Level{0.77, 0.2}, 16, 600, 4
-		}, LimitSharedCPU, "clients waited for a core of vm for 44 % of their time. Its 8 cores were 77 % busy: of what was used, sysbench 2.6 %, n1 97 %, other programs 0.65 %"},
+		}, SharedCPU, "clients waited for a core of vm for 44 % of their time. Its 8 cores were 77 % busy: of what was used, sysbench 2.6 %, n1 97 %, other programs 0.65 %"},
 		"other programs on the generator": {func(e *Evidence) {
 			m := &e.Machines[0]
 			m.CPU, m.ToolCPU, m.OthersCPU, m.Tool = Level{1, 1}, 100, 860, ThreadsEvidence{0.8, 12, 0, nan}
-		}, LimitNeighbours, "sysbench 10 %, other programs 90 %"},
+		}, Neighbours, "sysbench 10 %, other programs 90 %"},
 		"quota beside other programs": {func(e *Evidence) {
 			m := e.shared(ThreadsEvidence{0.1, 2, 0, nan}, ThreadsEvidence{0.2, 28, 0.9, nan})
 			m.CPU, m.ToolCPU, m.ServersCPU, m.OthersCPU = Level{1, 1}, 10, 20, 900
 			e.Servers[0] = server("n1", map[string]float64{"running": 12})
-		}, LimitProcessCPU, "used all of its CPU quota of 20 % of a core; clients waited because of that for 79 % of their time"},
+		}, ProcessCPU, "used all of its CPU quota of 20 % of a core; clients waited because of that for 79 % of their time"},
 		"quota of the tool beside other programs": {func(e *Evidence) {
 			m := e.shared(ThreadsEvidence{0.1, 28, 0.9, nan}, ThreadsEvidence{0.2, 2, 0, nan})
 			m.CPU, m.ToolCPU, m.ServersCPU, m.OthersCPU = Level{1, 1}, 10, 20, 900
 			e.Servers[0] = server("n1", map[string]float64{"running": 12})
-		}, LimitToolCPU, "used all of its CPU quota of 10 % of a core; clients waited because of that for 79 % of their time"},
+		}, ToolCPU, "used all of its CPU quota of 10 % of a core; clients waited because of that for 79 % of their time"},
 		"pinned servers": {func(e *Evidence) {
 			e.shared(ThreadsEvidence{0.4, 0.1, 0, nan}, ThreadsEvidence{1, 25, 0, nan})
-		}, LimitProcessCPU, "waited for a core though those of vm were only 20 % busy, so that it may use some of them only; clients waited because of that for 78 % of their time"},
+		}, ProcessCPU, "waited for a core though those of vm were only 20 % busy, so that it may use some of them only; clients waited because of that for 78 % of their time"},
 		"pinned servers, as their threads report": {func(e *Evidence) {
 			e.shared(ThreadsEvidence{0.4, 0.1, 0, 8}, ThreadsEvidence{1, 25, 0, 1})
-		}, LimitProcessCPU, "may use only 1 of the 8 cores of vm, and used 100 % of that; clients waited because of that for 78 % of their time"},
+		}, ProcessCPU, "may use only 1 of the 8 cores of vm, and used 100 % of that; clients waited because of that for 78 % of their time"},
 		"pinned servers beside other programs": {func(e *Evidence) {
 			m := e.shared(ThreadsEvidence{0.4, 0.1, 0, 8}, ThreadsEvidence{0.9, 25, 0, 1})
 			m.CPU, m.ToolCPU, m.ServersCPU, m.OthersCPU = Level{1, 1}, 40, 100, 660
-		}, LimitProcessCPU, "may use only 1 of the 8 cores of vm, and used 90 % of that; clients waited because of that for 66 % of their time"},
+		}, ProcessCPU, "may use only 1 of the 8 cores of vm, and used 90 % of that; clients waited because of that for 66 % of their time"},
 		// The servers use all that the tool may not.
 		"pinned tool on a machine that its servers fill": {func(e *Evidence) {
 			m := e.shared(ThreadsEvidence{0.7, 12, 0, 1}, ThreadsEvidence{7.2, 12, 0, 8})
 			m.CPU, m.ToolCPU, m.ServersCPU, m.OthersCPU = Level{1, 1}, 90, 860, 5
-		}, LimitSharedCPU, "n1 90 %"},
+		}, SharedCPU, "n1 90 %"},
 		// A client can't wait for a core of two that only it and its server use.
 		"other programs of one client": {func(e *Evidence) {
 			e.Threads = 1
 			m := e.shared(ThreadsEvidence{0.2, 0.2, 0, 8}, ThreadsEvidence{0.31, 0.29, 0, 8})
 			m.CPU, m.ToolCPU, m.ServersCPU, m.OthersCPU = Level{1, 1}, 20, 31, 900
 			e.Servers[0] = server("n1", map[string]float64{"running": 0.6})
-		}, LimitNeighbours, "because of other programs, clients waited for a core of vm for 49 % of their time"},
+		}, Neighbours, "because of other programs, clients waited for a core of vm for 49 % of their time"},
 		// A client can't use two cores itself, but its server does.
 		"no other programs": {func(e *Evidence) {
 			e.Threads = 1
 			m := e.shared(ThreadsEvidence{0.1, 0, 0, nan}, ThreadsEvidence{7, 0.1, 0, nan})
 			m.CPU, m.ToolCPU, m.ServersCPU, m.OthersCPU = Level{1, 1}, 10, 900, 5
 			e.Servers[0] = server("n1", map[string]float64{"running": 0.9})
-		}, LimitSharedCPU, "clients used the cores of vm for 100 % of their time while nearly all were busy. Its 8 cores were 100 % busy: of what was used, sysbench 1.1 %, n1 98 %"},
+		}, SharedCPU, "clients used the cores of vm for 100 % of their time while nearly all were busy. Its 8 cores were 100 % busy: of what was used, sysbench 1.1 %, n1 98 %"},
 		"flow control": {func(e *Evidence) {
 			e.Servers = []ServerEvidence{server("n1", map[string]float64{"running": 3, "flow_control": 20}), server("n2", map[string]float64{}), server("n3", map[string]float64{})}
 			for i := range e.Servers {
@@ -142,14 +142,14 @@ func TestFindLimits(t *testing.T) {
 			}
 			e.Servers[2].FlowControlSent = 214
 			e.Machines[1].Servers = []string{"n1", "n2", "n3"}
-		}, LimitFlowControl, "writes were held back for 71 % of the time, and n3 asked for it 214 times"},
+		}, FlowControl, "writes were held back for 71 % of the time, and n3 asked for it 214 times"},
 		"flow control in certification": {func(e *Evidence) {
 			e.Threads = 8
 			e.Servers = []ServerEvidence{server("n1", map[string]float64{"running": 0.5, "flow_control": 4.45, "replication": 2.3, "row_lock": 0.55}), server("n3", map[string]float64{})}
 			e.Servers[0].FlowControl, e.Servers[1].FlowControl = Level{0.61, 1}, Level{0.61, 1}
 			e.Servers[1].FlowControlSent = 286
 			e.Machines[1].Servers = []string{"n1", "n3"}
-		}, LimitFlowControl, "writes were held back for 61 % of the time, and n3 asked for it 286 times"},
+		}, FlowControl, "writes were held back for 61 % of the time, and n3 asked for it 286 times"},
 		// From a Galera node whose appliers have 3 % of a core, which is nearly enough.
 		"certification with some flow control": {func(e *Evidence) {
 			e.Threads = 6
@@ -157,114 +157,114 @@ func TestFindLimits(t *testing.T) {
 			e.Servers[0].FlowControl, e.Servers[1].FlowControl = Level{0.13, 0.1}, Level{0.13, 0.1}
 			e.Servers[1].FlowControlSent = 91
 			e.Machines[1].Servers = []string{"n1", "n3"}
-		}, LimitReplication, "clients waited for the other nodes of the cluster (certification) on n1 for 75 % of their time, 4.5 of 6 on average; n3 asked for flow control 91 times, which held writes back for 13 % of the time"},
+		}, Replication, "clients waited for the other nodes of the cluster (certification) on n1 for 75 % of their time, 4.5 of 6 on average; n3 asked for flow control 91 times, which held writes back for 13 % of the time"},
 		"commit": {func(e *Evidence) {
 			e.Servers[0] = server("n1", map[string]float64{"running": 1, "commit": 29})
-		}, LimitCommit, "clients waited in commit, for the redo or binary log on n1 for 91 % of their time, 29 of 32"},
+		}, Commit, "clients waited in commit, for the redo or binary log on n1 for 91 % of their time, 29 of 32"},
 		"disk": {func(e *Evidence) {
 			e.Servers[0] = server("n1", map[string]float64{"running": 1, "disk": 27})
-		}, LimitDisk, "clients waited for a disk on n1 for 84 % of their time"},
+		}, Disk, "clients waited for a disk on n1 for 84 % of their time"},
 		"buffer pool": {func(e *Evidence) {
 			e.Servers[0] = server("n1", map[string]float64{"running": 30})
 			e.Servers[0].PoolReads, e.Servers[0].PoolMisses, e.Machines[1].DiskReadWait = 9000, 0.06, 0.003
-		}, LimitPool, "n1 read 9000 pages/s from disk, 6 % of those that were asked for, a read of the disk takes 3 ms: clients waited for pages for 84 % of their time"},
+		}, Pool, "n1 read 9000 pages/s from disk, 6 % of those that were asked for, a read of the disk takes 3 ms: clients waited for pages for 84 % of their time"},
 		// From a server whose disk is limited to a rate by a control group: the disk itself is fast.
 		"buffer pool by sessions": {func(e *Evidence) {
 			e.Servers[0] = server("n1", map[string]float64{"running": 1, "disk": 30})
 			e.Servers[0].PoolReads, e.Servers[0].PoolMisses = 300, 0.2
-		}, LimitPool, "a read of the disk takes 0.2 ms: clients waited for pages for 94 % of their time"},
+		}, Pool, "a read of the disk takes 0.2 ms: clients waited for pages for 94 % of their time"},
 		"buffer pool, estimated": {func(e *Evidence) {
 			e.Servers[0] = server("n1", map[string]float64{"running": 30})
 			e.Servers[0].PoolReads, e.Servers[0].PoolMisses, e.Machines = 9000, 0.06, e.Machines[:1]
-		}, LimitPool, "an estimate of 60 % of the clients' time"},
+		}, Pool, "an estimate of 60 % of the clients' time"},
 		// From a MariaDB with 40 % of a core: most requests have not been read when the sessions are sampled.
 		"quota of the server, requests not read": {func(e *Evidence) {
 			e.Threads, e.Throughput, e.Statements, e.RoundTrip, e.MeanRoundTrip = 8, 40, 16, 0.0007, 0.03
 			e.shared(ThreadsEvidence{0.1, 0.1, 0, nan}, ThreadsEvidence{0.4, 7, 0.9, nan})
 			e.Servers[0] = server("n1", map[string]float64{"running": 2.2, "network": 2.5})
-		}, LimitProcessCPU, "used all of its CPU quota of 40 % of a core; clients waited because of that for 88 %"},
+		}, ProcessCPU, "used all of its CPU quota of 40 % of a core; clients waited because of that for 88 %"},
 		// The quota's periods of 100 ms are in step with the ticks: of one tool all sessions run at
 		// each tick, of another one none.
 		"quota of the tool, in step": {func(e *Evidence) {
 			e.Threads = 8
 			e.shared(ThreadsEvidence{0.1, 7, 0.9, nan}, ThreadsEvidence{0.2, 0.1, 0, nan})
 			e.Servers[0] = server("n1", map[string]float64{"running": 7.5})
-		}, LimitToolCPU, "used all of its CPU quota of 10 % of a core"},
+		}, ToolCPU, "used all of its CPU quota of 10 % of a core"},
 		"quota of the server, in step": {func(e *Evidence) {
 			e.Threads = 8
 			e.Throughput, e.Statements, e.RoundTrip, e.MeanRoundTrip = 10, 16, 0.05, 0.055
 			e.shared(ThreadsEvidence{0.1, 0.1, 0, nan}, ThreadsEvidence{0.4, 7, 0.9, nan})
 			e.Servers[0] = server("n1", map[string]float64{"running": 0.5})
-		}, LimitProcessCPU, "used all of its CPU quota of 40 % of a core"},
+		}, ProcessCPU, "used all of its CPU quota of 40 % of a core"},
 		"round trip beside others' load": {func(e *Evidence) {
 			e.Threads, e.Throughput, e.Statements, e.RoundTrip, e.MeanRoundTrip = 8, 900, 1, 0.007, 0.008
 			e.Servers[0], e.RoundTripTo, e.MinLatency = server("n1", map[string]float64{"running": 0.5}), "n1", 0.0075
 			e.shared(ThreadsEvidence{0.1, 0.4, 0, nan}, ThreadsEvidence{0.2, 0.4, 0, nan}).CPU = Level{1, 1}
-		}, LimitRoundTrip, "a round trip of at least 7 ms"},
+		}, RoundTrip, "a round trip of at least 7 ms"},
 		"local round trip": {func(e *Evidence) {
 			e.Threads, e.Throughput, e.Statements, e.RoundTrip, e.MeanRoundTrip = 1, 10000, 1, 0.00006, 0.00007
 			e.Servers[0] = server("n1", map[string]float64{"running": 0.3, "network": 0.2})
 			e.RoundTripTo = "n1"
 			e.shared(ThreadsEvidence{0.2, 0.01, 0, nan}, ThreadsEvidence{0.3, 0.01, 0, nan})
-		}, LimitClients, "1 client, each of which"},
-		"max_connections":               {func(e *Evidence) { e.Servers[0].Refused = 12 }, LimitConnections, "n1 refused 12 connections since its max_connections of 200 was reached"},
-		"limit of connections not read": {func(e *Evidence) { e.Servers[0].Refused, e.Servers[0].ConnectionLimit = 1, nan }, LimitConnections, "n1 refused 1 connection since its max_connections was reached"},
+		}, Clients, "1 client, each of which"},
+		"max_connections":               {func(e *Evidence) { e.Servers[0].Refused = 12 }, Connections, "n1 refused 12 connections since its max_connections of 200 was reached"},
+		"limit of connections not read": {func(e *Evidence) { e.Servers[0].Refused, e.Servers[0].ConnectionLimit = 1, nan }, Connections, "n1 refused 1 connection since its max_connections was reached"},
 		"checkpoint": {func(e *Evidence) {
 			e.Servers[0] = server("n1", map[string]float64{"running": 31})
 			e.Servers[0].Checkpoint = Slowdown{Held: 0.9, During: 100, Otherwise: 1000}
-		}, LimitCheckpoint, "no checkpoint covers was at 80 % of its limit or more for 90 % of the time: 100 transactions/s then, 1000 otherwise"},
+		}, Checkpoint, "no checkpoint covers was at 80 % of its limit or more for 90 % of the time: 100 transactions/s then, 1000 otherwise"},
 		// From a backup that holds the global lock while the redo log is nearly full.
 		"lock beside a checkpoint": {func(e *Evidence) {
 			e.Servers[0] = server("n1", map[string]float64{"running": 6, "lock": 22})
 			e.Servers[0].Checkpoint = Slowdown{Held: 0.9, During: 800, Otherwise: 8400}
-		}, LimitLocks, "clients waited for a lock of a table or its metadata on n1 for 69 % of their time, 22 of 32"},
+		}, Locks, "clients waited for a lock of a table or its metadata on n1 for 69 % of their time, 22 of 32"},
 		"checkpoint all the time": {func(e *Evidence) {
 			e.Servers[0] = server("n1", map[string]float64{"running": 31})
 			e.Servers[0].Checkpoint = Slowdown{Held: 1, During: nan, Otherwise: nan, Stopped: 0.8}
 			e.Machines[0].CPU = Level{0.8, 0.77}
-		}, LimitCheckpoint, "of its limit or more for 100 % of the time: in 80 % of the time no transaction ended"},
+		}, Checkpoint, "of its limit or more for 100 % of the time: in 80 % of the time no transaction ended"},
 		"purge": {func(e *Evidence) {
 			e.Servers[0] = server("n1", map[string]float64{"running": 31})
 			e.Servers[0].Purge, e.Servers[0].PurgeLimit = Slowdown{Held: 0.9, During: 250, Otherwise: 1000}, 100000
-		}, LimitPurge, "history list of n1 was longer than its innodb_max_purge_lag of 100000 for 90 % of the time"},
-		"no port": {func(e *Evidence) { e.NoPort = "Can't connect to server on 'h' (99)" }, LimitPorts, "no port left for a connection: Can't connect to server on 'h' (99)"},
-		"no file": {func(e *Evidence) { e.NoFile = "Can't create TCP/IP socket (24)" }, LimitFiles, "could open no more files, and each connection needs one: Can't"},
+		}, Purge, "history list of n1 was longer than its innodb_max_purge_lag of 100000 for 90 % of the time"},
+		"no port": {func(e *Evidence) { e.NoPort = "Can't connect to server on 'h' (99)" }, Ports, "no port left for a connection: Can't connect to server on 'h' (99)"},
+		"no file": {func(e *Evidence) { e.NoFile = "Can't create TCP/IP socket (24)" }, Files, "could open no more files, and each connection needs one: Can't"},
 		"refused at once": {func(e *Evidence) {
 			*e = Evidence{Seconds: 0.1, Threads: 64, Rate: nan, Throughput: nan, Statements: nan, ForeignShare: nan, RefusedByServer: "error 1040: Too many connections"}
-		}, LimitConnections, "error 1040"},
+		}, Connections, "error 1040"},
 		"round trip": {func(e *Evidence) {
 			e.RoundTrip, e.RoundTripTo = 0.0003, "n1"
 			e.Servers[0] = server("n1", map[string]float64{"running": 6})
-		}, LimitRoundTrip, "a round trip of at least 0.3 ms to n1: 75 %"},
+		}, RoundTrip, "a round trip of at least 0.3 ms to n1: 75 %"},
 		// The tool goes through a proxy that is no target, and the agent does not.
 		"round trip of others than the agent": {func(e *Evidence) {
 			e.RoundTrip, e.RoundTripTo, e.MinLatency = 0.00005, "n1", 0.006
 			e.Servers[0] = server("n1", map[string]float64{"running": 3})
-		}, LimitOutside, "the threads of sysbench neither ran nor waited for a core; even the fastest transaction took 6 ms of 8 ms on average"},
+		}, Outside, "the threads of sysbench neither ran nor waited for a core; even the fastest transaction took 6 ms of 8 ms on average"},
 		"another load": {func(e *Evidence) {
 			e.OtherLoad, e.ForeignShare = "the servers executed 80000 statements/s, the tool sent 10000", 0.875
 			e.Servers[0] = server("n1", map[string]float64{"running": 30})
 			e.Machines[1].CPU, e.Machines[1].Waiting = Level{0.97, 0.95}, 19
-		}, LimitOtherLoad, "executed 80000"},
+		}, OtherLoad, "executed 80000"},
 		"a little other load": {func(e *Evidence) {
 			e.OtherLoad, e.ForeignShare = "the servers executed 13000 statements/s, the tool sent 10000", 0.23
 			e.Servers[0] = server("n1", map[string]float64{"running": 30})
 			e.Machines[1].CPU, e.Machines[1].Waiting = Level{0.97, 0.95}, 22
-		}, LimitServerCPU, "clients waited for a core of db1 for 69 % of their time"},
-		"link": {func(e *Evidence) { e.Machines[1].Network = Level{0.93, 0.95} }, LimitNetwork, "the link of db1 was used by 93 %"},
+		}, ServerCPU, "clients waited for a core of db1 for 69 % of their time"},
+		"link": {func(e *Evidence) { e.Machines[1].Network = Level{0.93, 0.95} }, Network, "the link of db1 was used by 93 %"},
 		"slower than asked": {func(e *Evidence) {
 			e.Rate, e.Throughput = 8000, 4000
-		}, LimitRate, "4000 of the 8000 transactions/s"},
+		}, Rate, "4000 of the 8000 transactions/s"},
 		"slower than asked, and some commits": {func(e *Evidence) {
 			e.Rate, e.Throughput = 8000, 4000
 			e.Servers[0] = server("n1", map[string]float64{"running": 6, "commit": 7})
-		}, LimitRate, "4000 of the 8000 transactions/s"},
+		}, Rate, "4000 of the 8000 transactions/s"},
 		"slower than asked for a reason": {func(e *Evidence) {
 			e.Rate, e.Throughput = 800000, 4000
 			e.Servers[0] = server("n1", map[string]float64{"running": 6, "commit": 24})
-		}, LimitCommit, "clients waited in commit, for the redo or binary log on n1 for 75 %"},
+		}, Commit, "clients waited in commit, for the redo or binary log on n1 for 75 %"},
 	} {
-		v := FindLimits(quiet(c.change))
+		v := Find(quiet(c.change))
 		if len(v.Findings) == 0 {
 			t.Errorf("%s: nothing found, %+v", name, v)
 			continue
@@ -297,7 +297,7 @@ func TestSuggestedTests(t *testing.T) {
 			e.Servers[0].Stopped = map[string]Standstill{"row_lock": {Seconds: 60, From: 20, To: 80, Times: 1}}
 		}, "find the session that held the rows"},
 	} {
-		v := FindLimits(quiet(c.change))
+		v := Find(quiet(c.change))
 		if len(v.Findings) == 0 || !strings.Contains(v.Findings[0].Test, c.want) {
 			t.Errorf("%s: %+v", name, v.Findings)
 		}
@@ -306,7 +306,7 @@ func TestSuggestedTests(t *testing.T) {
 
 // TestShareOfFullCores guards that the share of a finding is the sum of the shares in its evidence.
 func TestShareOfFullCores(t *testing.T) {
-	v := FindLimits(quiet(func(e *Evidence) {
+	v := Find(quiet(func(e *Evidence) {
 		e.Servers[0] = server("n1", map[string]float64{"running": 30})
 		e.Machines[1].CPU, e.Machines[1].Waiting = Level{0.97, 0.95}, 22
 	}))
@@ -329,8 +329,8 @@ func TestRateByChance(t *testing.T) {
 		{46, 2, false, true, false}, // the tool itself was held up
 		{46, nan, false, true, false},
 	} {
-		v := FindLimits(quiet(func(e *Evidence) { e.Rate, e.Throughput, e.Seconds, e.Queue = 50, c.throughput, 60, c.queue }))
-		missed := slices.ContainsFunc(v.Findings, func(f LimitFinding) bool { return f.Limit == LimitRate })
+		v := Find(quiet(func(e *Evidence) { e.Rate, e.Throughput, e.Seconds, e.Queue = 50, c.throughput, 60, c.queue }))
+		missed := slices.ContainsFunc(v.Findings, func(f LimitFinding) bool { return f.Limit == Rate })
 		unknown := slices.ContainsFunc(v.Missing, func(m Missing) bool { return strings.Contains(m.What, "random intervals") })
 		if (v.Unlimited != "") != c.made || missed != c.missed || unknown != c.unknown {
 			t.Errorf("%+v: %+v", c, v)
@@ -341,7 +341,7 @@ func TestRateByChance(t *testing.T) {
 // TestNoInventedLimit guards that a run that made its rate has no limit, whatever else was
 // busy, and that missing evidence is never taken for a limit.
 func TestNoInventedLimit(t *testing.T) {
-	v := FindLimits(quiet(func(e *Evidence) {
+	v := Find(quiet(func(e *Evidence) {
 		e.Rate = 4010
 		e.Machines[1].CPU = Level{0.92, 0.6}
 	}))
@@ -364,12 +364,12 @@ func TestNoInventedLimit(t *testing.T) {
 			e.Servers[0].Samples = 1
 		}, "only 1 sample of n1"},
 	} {
-		v := FindLimits(quiet(c.change))
+		v := Find(quiet(c.change))
 		if len(v.Findings) > 0 || !strings.Contains(fmt.Sprint(v.Missing), c.what) {
 			t.Errorf("%s: %+v", name, v)
 		}
 	}
-	if v := FindLimits(&Evidence{Seconds: nan, Threads: nan, Rate: nan, Throughput: nan, Statements: nan, ForeignShare: nan}); len(v.Findings) > 0 || len(v.Missing) == 0 {
+	if v := Find(&Evidence{Seconds: nan, Threads: nan, Rate: nan, Throughput: nan, Statements: nan, ForeignShare: nan}); len(v.Findings) > 0 || len(v.Missing) == 0 {
 		t.Errorf("of nothing: %+v", v)
 	}
 }
@@ -426,7 +426,7 @@ func TestUnexplainedTime(t *testing.T) {
 			e.Servers[0] = server("n1", map[string]float64{"running": 4})
 		}, 0.7, ""},
 	} {
-		v := FindLimits(quiet(c.change))
+		v := Find(quiet(c.change))
 		if u := v.Unexplained; u == nil || u.Share < c.least || u.Evidence == "" || !strings.Contains(u.Evidence, c.text) || !v.MostlyUnknown() {
 			t.Errorf("%s: %+v, %+v", name, u, v.Findings)
 		}
@@ -440,11 +440,11 @@ func TestUnexplainedTime(t *testing.T) {
 
 // TestLagIsNamed guards that a replica that can't keep up is named, and is no limit.
 func TestLagIsNamed(t *testing.T) {
-	v := FindLimits(quiet(func(e *Evidence) {
+	v := Find(quiet(func(e *Evidence) {
 		e.Servers = append(e.Servers, server("n2", map[string]float64{}))
 		e.Servers[1].LagSeconds, e.Machines[1].Servers = 40, []string{"n1", "n2"}
 	}))
-	if len(v.Findings) != 1 || v.Findings[0].Limit != LimitClients || len(v.Behind) != 1 || !strings.Contains(v.Behind[0], "n2 was up to 40 s behind") {
+	if len(v.Findings) != 1 || v.Findings[0].Limit != Clients || len(v.Behind) != 1 || !strings.Contains(v.Behind[0], "n2 was up to 40 s behind") {
 		t.Errorf("%+v", v)
 	}
 }
@@ -470,11 +470,11 @@ func TestRank(t *testing.T) {
 			m.CPU, m.ToolCPU, m.ServersCPU, m.OthersCPU = Level{1, 1}, 100, 200, 660
 			e.Servers[0] = server("n1", map[string]float64{"lock": 11, "running": 10})
 			e.Servers[0].Stopped = map[string]Standstill{"lock": {Seconds: 40, From: 20, To: 60, Times: 1}}
-		}, []Limit{LimitLocks, LimitNeighbours}, "other programs 69 %"},
-		"a cause":           {galera(0.34, 0.35), []Limit{LimitFlowControl, LimitReplication}, "11 of 32 on average, without another 5 that flow control held back"},
-		"much more of else": {galera(0.16, 0.6), []Limit{LimitReplication, LimitFlowControl}, "held back for 16 %"},
+		}, []Limit{Locks, Neighbours}, "other programs 69 %"},
+		"a cause":           {galera(0.34, 0.35), []Limit{FlowControl, Replication}, "11 of 32 on average, without another 5 that flow control held back"},
+		"much more of else": {galera(0.16, 0.6), []Limit{Replication, FlowControl}, "held back for 16 %"},
 	} {
-		v := FindLimits(quiet(c.change))
+		v := Find(quiet(c.change))
 		var found []Limit
 		for _, f := range v.Findings {
 			found = append(found, f.Limit)
@@ -493,15 +493,15 @@ func TestWaitsByState(t *testing.T) {
 		want         Limit
 		text         string
 	}{
-		{"lock", "user lock", LimitUserLocks, "waited for a user-level lock"},
-		{"lock", "waiting for backup lock", LimitLocks, "waited for a lock of a table"},
-		{"lock", "waiting for table level lock", LimitLocks, "waited for a lock of a table"},
-		{"latch", "thread pool queue", LimitThreadPool, "thread pool"},
-		{"latch", "synch/mutex/innodb/trx_sys_mutex", LimitLatches, "latch"},
-		{"other", "user sleep", LimitSleep, "slept in the server"},
-		{"other", "waiting for someone to free space", LimitState, `in the state "waiting for someone to free space" on db1 for 75 % of their time`},
+		{"lock", "user lock", UserLocks, "waited for a user-level lock"},
+		{"lock", "waiting for backup lock", Locks, "waited for a lock of a table"},
+		{"lock", "waiting for table level lock", Locks, "waited for a lock of a table"},
+		{"latch", "thread pool queue", ThreadPool, "thread pool"},
+		{"latch", "synch/mutex/innodb/trx_sys_mutex", Latches, "latch"},
+		{"other", "user sleep", Sleep, "slept in the server"},
+		{"other", "waiting for someone to free space", State, `in the state "waiting for someone to free space" on db1 for 75 % of their time`},
 	} {
-		v := FindLimits(&Evidence{Seconds: 60, Threads: 8, Throughput: 100, Rate: nan, Servers: []ServerEvidence{{
+		v := Find(&Evidence{Seconds: 60, Threads: 8, Throughput: 100, Rate: nan, Servers: []ServerEvidence{{
 			Name: "db1", Samples: LeastSamples, Sessions: map[string]float64{c.class: 6.5, "running": 1},
 			States: []StateEvidence{{c.class, c.state, 6}, {c.class, "something else", 0.5}},
 		}}})

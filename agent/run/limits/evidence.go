@@ -1,13 +1,12 @@
-package analysis
+package limits
 
 import (
 	"fmt"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/table"
 )
 
 // Evidence is what is known about a run's own servers and machines, and about its load, while the tool ran. Unknown
@@ -107,16 +106,16 @@ func (m *MachineEvidence) programs(tool string) string {
 	var names []string
 	for _, p := range m.OtherPrograms {
 		if share := p.CPU / all; share >= namedProgram && len(names) < mostPrograms {
-			names = append(names, p.Name+" "+Percent(share))
+			names = append(names, p.Name+" "+table.Share(share))
 		}
 	}
-	others := Percent(foreign)
+	others := table.Share(foreign)
 	if len(names) > 0 {
 		others += " (" + strings.Join(names, ", ") + ")"
 	}
-	text := tool + " " + Percent(m.ToolCPU/all)
+	text := tool + " " + table.Share(m.ToolCPU/all)
 	if m.ServersCPU > 0 {
-		text += ", " + m.servers() + " " + Percent(m.ServersCPU/all)
+		text += ", " + m.servers() + " " + table.Share(m.ServersCPU/all)
 	}
 	return ": of what was used, " + text + ", other programs " + others
 }
@@ -179,11 +178,11 @@ func (s *Slowdown) lost() float64 {
 
 // text describes the transactions during the state.
 func (s *Slowdown) text() string {
-	text := fmt.Sprintf(" for %s of the time", Percent(s.Held))
+	text := fmt.Sprintf(" for %s of the time", table.Share(s.Held))
 	if s.During < s.Otherwise { // neither is unknown
-		return text + fmt.Sprintf(": %s transactions/s then, %s otherwise", Number(s.During), Number(s.Otherwise))
+		return text + fmt.Sprintf(": %s transactions/s then, %s otherwise", table.Rounded(s.During), table.Rounded(s.Otherwise))
 	}
-	return text + fmt.Sprintf(": in %s of the time no transaction ended", Percent(s.Stopped))
+	return text + fmt.Sprintf(": in %s of the time no transaction ended", table.Share(s.Stopped))
 }
 
 // Standstill is a time in which the tool's output shows that no transaction ended: Seconds in Times stretches. The
@@ -195,7 +194,7 @@ type Standstill struct {
 
 // text is a clause about the standstill in a run of some seconds.
 func (s Standstill) text(of float64) string {
-	text := fmt.Sprintf("no transaction ended for %s of %s s", Number(s.Seconds), Number(of))
+	text := fmt.Sprintf("no transaction ended for %s of %s s", table.Rounded(s.Seconds), table.Rounded(of))
 	if s.Times == 1 {
 		return text + fmt.Sprintf(" in one stretch, from second %.0f on", s.From)
 	}
@@ -298,35 +297,24 @@ func (e *Evidence) beside(server string) bool {
 	return slices.ContainsFunc(e.Machines, func(m MachineEvidence) bool { return m.Generator && slices.Contains(m.Servers, server) })
 }
 
-// Percent prints a share in a sentence.
-func Percent(share float64) string { return Number(share*100) + " %" }
-
-// Number prints a number in a sentence: two digits, and all of those before the point.
-func Number(v float64) string {
-	if math.Abs(v) < 10 {
-		return strconv.FormatFloat(v, 'g', 2, 64)
-	}
-	return strconv.FormatFloat(v, 'f', 0, 64)
-}
-
 func plural(n float64, one string) string {
 	if n == 1 {
 		return "1 " + one
 	}
-	return Number(n) + " " + one + "s"
+	return table.Rounded(n) + " " + one + "s"
 }
 
 func times(n float64) string {
 	if n == 1 {
 		return "once"
 	}
-	return Number(n) + " times"
+	return table.Rounded(n) + " times"
 }
 
 // coresOf prints how many cores were in use.
 func coresOf(n float64) string {
 	if n < 1 {
-		return Percent(n) + " of a core"
+		return table.Share(n) + " of a core"
 	}
 	return plural(n, "core")
 }
