@@ -268,7 +268,7 @@ func (r *runCommand) followGroup(ctx context.Context, remote *generator.Remote, 
 		}
 	}
 	parts.Go(func() { report(remote.Mirror(ctx)) })
-	parts.Go(func() { report(launch.Mirror(ctx, r.dir, r.shown(), r.streams.Err, r.log, finish)) })
+	parts.Go(func() { report(launch.Show(ctx, r.dir, r.shown(), r.streams.Err, r.log, finish)) })
 	parts.Go(func() { r.showTime(finish) })
 	ended := make(chan error, 1)
 	parts.Go(func() { ended <- r.combine(ctx) })

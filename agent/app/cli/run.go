@@ -475,7 +475,7 @@ func (r *runCommand) start(ctx context.Context, command *commandline.Command, si
 	finish := make(chan struct{})
 	var mirror sync.WaitGroup
 	mirror.Go(func() {
-		if err := launch.Mirror(ctx, r.dir, r.shown(), r.streams.Err, r.log, finish); err != nil && ctx.Err() == nil {
+		if err := launch.Show(ctx, r.dir, r.shown(), r.streams.Err, r.log, finish); err != nil && ctx.Err() == nil {
 			r.streams.notice("%v", err)
 		}
 	})

@@ -122,10 +122,10 @@ func TestSignals(t *testing.T) {
 			dir := create(t)
 			p := start(t, dir, c.script)
 			shown, show := io.Pipe()
-			mirror, stop := context.WithCancel(t.Context())
+			showing, stop := context.WithCancel(t.Context())
 			done := make(chan error, 1)
 			go func() {
-				done <- Mirror(mirror, dir, show, io.Discard, slog.New(slog.DiscardHandler), nil)
+				done <- Show(showing, dir, show, io.Discard, slog.New(slog.DiscardHandler), nil)
 			}()
 			if _, err := io.ReadFull(shown, make([]byte, len("ready\n"))); err != nil {
 				t.Fatal(err)
@@ -135,7 +135,7 @@ func TestSignals(t *testing.T) {
 			status, err := p.Wait(signals)
 			stop()
 			if err := <-done; !errors.Is(err, context.Canceled) {
-				t.Errorf("mirror: %v", err)
+				t.Errorf("show: %v", err)
 			}
 			if meta := load(t, dir); err != nil || status != c.status || meta.Outcome != c.outcome || p.Terminated != c.terminated {
 				t.Errorf("status %d, %v; %s, terminated %t", status, err, meta.Outcome, p.Terminated)
@@ -255,7 +255,7 @@ type closed struct{}
 
 func (closed) Write([]byte) (int, error) { return 0, syscall.EIO }
 
-func TestMirror(t *testing.T) {
+func TestShow(t *testing.T) {
 	dir := create(t)
 	finish := make(chan struct{})
 	p := start(t, dir, "echo one; echo two >&2; echo three")
@@ -264,14 +264,14 @@ func TestMirror(t *testing.T) {
 	}
 	close(finish)
 	var out, errs strings.Builder
-	if err := Mirror(t.Context(), dir, &out, &errs, slog.New(slog.DiscardHandler), finish); err != nil {
+	if err := Show(t.Context(), dir, &out, &errs, slog.New(slog.DiscardHandler), finish); err != nil {
 		t.Fatal(err)
 	}
 	if out.String() != "one\nthree\n" || errs.String() != "two\n" {
 		t.Errorf("%q, %q", out.String(), errs.String())
 	}
 	out.Reset()
-	if err := Mirror(t.Context(), dir, &out, closed{}, slog.New(slog.DiscardHandler), finish); err != nil || out.String() != "one\nthree\n" {
+	if err := Show(t.Context(), dir, &out, closed{}, slog.New(slog.DiscardHandler), finish); err != nil || out.String() != "one\nthree\n" {
 		t.Errorf("%v, %q", err, out.String())
 	}
 }

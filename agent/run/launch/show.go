@@ -14,12 +14,12 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// Mirror copies a run's two output files to out and errw while they grow, until finish is closed
-// and both are read to their ends. If a writer fails (a closed terminal), Mirror drops it and the
+// Show copies a run's two output files to out and errw while they grow, until finish is closed
+// and both are read to their ends. If a writer fails (a closed terminal), Show drops it and the
 // other continues. It reads both at each change, so lines appear in the order in which they were
 // written, except for lines of the same instant.
-func Mirror(ctx context.Context, dir rundir.Directory, out, errw io.Writer, log *slog.Logger, finish <-chan struct{}) error {
-	outputs := []*mirrored{{name: rundir.StderrFile, to: errw}, {name: rundir.StdoutFile, to: out}}
+func Show(ctx context.Context, dir rundir.Directory, out, errw io.Writer, log *slog.Logger, finish <-chan struct{}) error {
+	outputs := []*shown{{name: rundir.StderrFile, to: errw}, {name: rundir.StdoutFile, to: out}}
 	for _, m := range outputs {
 		f, err := os.Open(dir.Path(m.name))
 		if err != nil {
@@ -66,8 +66,8 @@ func Mirror(ctx context.Context, dir rundir.Directory, out, errw io.Writer, log 
 	}
 }
 
-// mirrored is a file and its destination.
-type mirrored struct {
+// shown is a file and its destination.
+type shown struct {
 	name string
 	from *os.File
 	to   io.Writer
@@ -75,7 +75,7 @@ type mirrored struct {
 }
 
 // copy copies new data.
-func (m *mirrored) copy() error {
+func (m *shown) copy() error {
 	for m.to != nil {
 		n, err := m.from.Read(m.buf[:])
 		if n > 0 {
