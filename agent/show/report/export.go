@@ -207,14 +207,15 @@ func JSONLines(ctx context.Context, w io.Writer, hs []*record.History) error {
 	e := json.NewEncoder(buf)
 	e.SetEscapeHTML(false)
 	for _, h := range hs {
-		if err := jsonRun(ctx, buf, e, h); err != nil {
+		if err := jsonRun(ctx, &object{h: h, out: buf}, e); err != nil {
 			return err
 		}
 	}
 	return buf.Flush()
 }
 
-func jsonRun(ctx context.Context, buf *bufio.Writer, e *json.Encoder, h *record.History) error {
+func jsonRun(ctx context.Context, o *object, e *json.Encoder) error {
+	h := o.h
 	line := func(kind string, elapsed float64) ExportLine {
 		return ExportLine{Kind: kind, Run: h.Snapshot.Meta.ID, Time: timeOf(h, elapsed), Elapsed: elapsed}
 	}
@@ -224,45 +225,38 @@ func jsonRun(ctx context.Context, buf *bufio.Writer, e *json.Encoder, h *record.
 	if err := e.Encode(first); err != nil {
 		return err
 	}
-	if err := h.EachInterval(ctx, func(v *ingest.Intervals) error { return jsonIntervals(buf, v, h) }); err != nil {
+	if err := h.EachInterval(ctx, o.intervals); err != nil {
 		return err
 	}
-	if err := h.EachSample(ctx, func(servers []*record.ServerRows) error {
-		for _, s := range servers {
-			if err := jsonSamples(e, s, line); err != nil {
-				return err
-			}
-		}
-		return nil
-	}); err != nil {
+	if err := h.EachSample(ctx, o.samples); err != nil {
 		return err
 	}
 	for _, m := range h.Markers {
-		o := line("marker", h.Elapsed(m.Start))
-		o.Text = m.Text
-		if err := e.Encode(o); err != nil {
+		l := line("marker", h.Elapsed(m.Start))
+		l.Text = m.Text
+		if err := e.Encode(l); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// jsonIntervals writes the ExportLine of each interval. Package encoding/json takes ten times as long, which matters
-// for millions of lines.
-func jsonIntervals(buf *bufio.Writer, v *ingest.Intervals, h *record.History) error {
-	length, threads := field{"interval_seconds", v.Values(ingest.Column{Kind: ingest.Length})}, field{"threads", v.Values(ingest.Column{Measure: tool.Threads})}
+// intervals writes the ExportLine of each interval. Package encoding/json takes ten times as long, which matters for
+// millions of lines.
+func (o *object) intervals(v *ingest.Intervals) error {
+	length, threads := newField("interval_seconds", v.Values(ingest.Column{Kind: ingest.Length})), newField("threads", v.Values(ingest.Column{Measure: tool.Threads}))
 	var numbers, rates []field
 	for _, n := range tool.Numbers() {
 		if values := v.Values(ingest.Column{Measure: n.Measure}); values != nil {
-			numbers = append(numbers, field{n.Measure.ID, values})
+			numbers = append(numbers, newField(n.Measure.ID, values))
 		}
 	}
 	for _, c := range v.Of(tool.Throughput) {
-		rates = append(rates, field{c.Operation, v.Values(c)})
+		rates = append(rates, newField(c.Operation, v.Values(c)))
 	}
 	stats := map[string][]field{}
 	for _, c := range v.Of(tool.HeadlineLatency) {
-		stats[c.Operation] = append(stats[c.Operation], field{c.Stat, v.Values(c)})
+		stats[c.Operation] = append(stats[c.Operation], newField(c.Stat, v.Values(c)))
 	}
 	sortFields(rates)
 	operations := slices.Sorted(maps.Keys(stats))
@@ -271,15 +265,8 @@ func jsonIntervals(buf *bufio.Writer, v *ingest.Intervals, h *record.History) er
 		sortFields(stats[operation])
 		latencies = append(latencies, stats[operation])
 	}
-	o := object{}
 	for i, elapsed := range v.Elapsed {
-		o.text, o.row = o.text[:0], i
-		o.begin("")
-		o.string("kind", "interval")
-		o.string("run", h.Snapshot.Meta.ID)
-		o.name("time")
-		o.text = append(h.At(elapsed).UTC().AppendFormat(append(o.text, '"'), timeFormat), '"')
-		o.number("elapsed_seconds", elapsed)
+		o.line("interval", i, elapsed)
 		o.fields(length)
 		o.string("phase", phaseOf(v.Warmup[i]))
 		o.fields(threads)
@@ -296,12 +283,41 @@ func jsonIntervals(buf *bufio.Writer, v *ingest.Intervals, h *record.History) er
 				o.fields(n)
 			}
 		}
-		o.end()
-		if o.err != nil {
-			return o.err
-		}
-		if _, err := buf.Write(append(o.text, '\n')); err != nil {
+		if err := o.endLine(); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// samples writes the ExportLine of each sample of the servers.
+func (o *object) samples(servers []*record.ServerRows) error {
+	for _, s := range servers {
+		own := []field{
+			newField("restarts", s.Restarts()),
+			newField("lag_seconds", s.Values(engine.ReplicationLagSeconds.Name)),
+			newField("lag_transactions", s.Values(engine.ReplicationLagTransactions.Name)),
+		}
+		var values []field
+		for _, name := range s.Names() {
+			values = append(values, newField(name, s.Values(name)))
+		}
+		for i := s.Begin; i < len(s.Elapsed); i++ {
+			o.line("status", i, s.Elapsed[i])
+			for _, text := range [][2]string{{"target", s.Target}, {"engine", s.Engine}, {"cluster", s.Cluster}, {"role", s.RoleAt.At(i)}} {
+				if text[1] != "" {
+					o.string(text[0], text[1])
+				}
+			}
+			if s.Sampled(i) { // else the agent missed the tick
+				o.name("up")
+				o.text = strconv.AppendBool(o.text, s.Up(i))
+			}
+			o.fields(own...)
+			o.object("values", values)
+			if err := o.endLine(); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -309,36 +325,64 @@ func jsonIntervals(buf *bufio.Writer, v *ingest.Intervals, h *record.History) er
 
 // field is a column under its name in JSON.
 type field struct {
-	name   string
-	values []float64 // nil: all are unknown
+	name, key string
+	values    []float64 // nil: all are unknown
+}
+
+func newField(name string, values []float64) field {
+	o := object{}
+	return field{name, string(o.quote(name)), values}
 }
 
 func sortFields(fields []field) {
 	slices.SortFunc(fields, func(a, b field) int { return cmp.Compare(a.name, b.name) })
 }
 
-// object is a JSON object of a row of columns while it is written.
+// object is the JSON object of a line while it is written. A key is a name in quotes.
 type object struct {
+	h    *record.History
+	out  *bufio.Writer
 	text []byte
 	row  int
 	err  error // the first
 }
 
-// begin begins an object within the object; without a name, the outermost one.
-func (o *object) begin(name string) {
-	if name != "" {
-		o.name(name)
+// line begins the line of a row of columns.
+func (o *object) line(kind string, row int, elapsed float64) {
+	o.text, o.row = append(o.text[:0], '{'), row
+	o.string("kind", kind)
+	o.string("run", o.h.Snapshot.Meta.ID)
+	o.name("time")
+	o.text = append(o.h.At(elapsed).UTC().AppendFormat(append(o.text, '"'), timeFormat), '"')
+	o.number(`"elapsed_seconds"`, elapsed)
+}
+
+func (o *object) endLine() error {
+	o.end()
+	if o.err != nil {
+		return o.err
 	}
+	_, err := o.out.Write(append(o.text, '\n'))
+	return err
+}
+
+// begin begins an object within the object.
+func (o *object) begin(name string) {
+	o.name(name)
 	o.text = append(o.text, '{')
 }
 
 func (o *object) end() { o.text = append(o.text, '}') }
 
 func (o *object) name(name string) {
+	o.separate()
+	o.text = append(o.quote(name), ':')
+}
+
+func (o *object) separate() {
 	if o.text[len(o.text)-1] != '{' {
 		o.text = append(o.text, ',')
 	}
-	o.text = append(o.quote(name), ':')
 }
 
 func (o *object) string(name, value string) {
@@ -355,8 +399,9 @@ func (o *object) quote(s string) []byte {
 	return append(append(append(o.text, '"'), s...), '"')
 }
 
-func (o *object) number(name string, v float64) {
-	o.name(name)
+func (o *object) number(key string, v float64) {
+	o.separate()
+	o.text = append(append(o.text, key...), ':')
 	if small := math.Abs(v); small != 0 && !(small >= 1e-6 && small < 1e21) { // encoding/json has exponents
 		o.text = o.encode(v)
 		return
@@ -380,7 +425,7 @@ func (o *object) hasAny(fields []field) bool { return slices.ContainsFunc(fields
 func (o *object) fields(fields ...field) {
 	for _, f := range fields {
 		if o.has(f) {
-			o.number(f.name, f.values[o.row])
+			o.number(f.key, f.values[o.row])
 		}
 	}
 }
@@ -392,27 +437,4 @@ func (o *object) object(name string, fields []field) {
 		o.fields(fields...)
 		o.end()
 	}
-}
-
-func jsonSamples(e *json.Encoder, s *record.ServerRows, line func(kind string, elapsed float64) ExportLine) error {
-	names := s.Names()
-	for i := s.Begin; i < len(s.Elapsed); i++ {
-		o := line("status", s.Elapsed[i])
-		o.Target, o.Engine, o.Cluster, o.Role = s.Target, s.Engine, s.Cluster, s.RoleAt.At(i)
-		if up := s.Up(i); s.Sampled(i) { // else the agent missed the tick
-			o.Up = &up
-		}
-		o.Restarts = series.Of(s.At(engine.RestartsTotal.Name, i))
-		o.LagSeconds, o.LagTransactions = series.Of(s.At(engine.ReplicationLagSeconds.Name, i)), series.Of(s.At(engine.ReplicationLagTransactions.Name, i))
-		o.Values = map[string]float64{}
-		for _, name := range names {
-			if x := s.At(name, i); series.IsKnown(x) {
-				o.Values[name] = x
-			}
-		}
-		if err := e.Encode(o); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -7,15 +7,16 @@ import (
 	"testing"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
 	"github.com/benchwatch/benchwatch/agent/run/record"
 	"github.com/benchwatch/benchwatch/internal/recorded"
 )
 
-// TestExportedIntervals guards that the lines of intervals, which JSONLines writes by itself, are those of
-// package encoding/json for an ExportLine.
-func TestExportedIntervals(t *testing.T) {
+// TestExportLines guards that the lines of intervals and samples, which JSONLines writes by itself, are those of package
+// encoding/json for an ExportLine.
+func TestExportLines(t *testing.T) {
 	h := recorded.Read(t, recorded.Galera(t))
 	h.Snapshot.Meta.ID = `a "run" & more`
 	var want bytes.Buffer
@@ -50,13 +51,37 @@ func TestExportedIntervals(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
+	if err := h.EachSample(t.Context(), func(servers []*record.ServerRows) error {
+		for _, s := range servers {
+			for i := s.Begin; i < len(s.Elapsed); i++ {
+				o := ExportLine{Kind: "status", Run: h.Snapshot.Meta.ID, Time: timeOf(h, s.Elapsed[i]), Elapsed: s.Elapsed[i],
+					Target: s.Target, Engine: s.Engine, Cluster: s.Cluster, Role: s.RoleAt.At(i), Restarts: series.Of(s.At(engine.RestartsTotal.Name, i)),
+					LagSeconds:      series.Of(s.At(engine.ReplicationLagSeconds.Name, i)),
+					LagTransactions: series.Of(s.At(engine.ReplicationLagTransactions.Name, i)), Values: map[string]float64{}}
+				if up := s.Up(i); s.Sampled(i) {
+					o.Up = &up
+				}
+				for _, name := range s.Names() {
+					if x := s.At(name, i); series.IsKnown(x) {
+						o.Values[name] = x
+					}
+				}
+				if err := e.Encode(o); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
 	var all bytes.Buffer
 	if err := JSONLines(t.Context(), &all, []*record.History{h}); err != nil {
 		t.Fatal(err)
 	}
 	var got strings.Builder
 	for line := range strings.Lines(all.String()) {
-		if strings.HasPrefix(line, `{"kind":"interval"`) {
+		if strings.HasPrefix(line, `{"kind":"interval"`) || strings.HasPrefix(line, `{"kind":"status"`) {
 			got.WriteString(line)
 		}
 	}
