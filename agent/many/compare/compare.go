@@ -432,6 +432,20 @@ func (l *Line) conclude(i int, s *Sample) {
 	}
 }
 
+// verdictNotes explain verdicts of a comparison.
+var verdictNotes = []struct {
+	verdicts []Verdict
+	text     string
+}{
+	{[]Verdict{RunsDiffer, RunsAlike, RunsUnclear}, "one run each: (these runs p=…) compares the means over the intervals of the two runs. A p below 0.01 shows that these two runs differ, but not that another pair would: repeat the runs, at least 4 for each group"},
+	{[]Verdict{RunsApart}, "one run each: (these runs do not overlap) means that the level of a run varies too much for a test, or a run has too few intervals, but every eighth of one run has a higher mean than every eighth of the other, by at least half of their spread, or three quarters of its intervals are above three times three quarters of the other's. It shows that these two runs differ, but not that another pair would: repeat the runs, at least 4 for each group"},
+	{[]Verdict{RunsStall}, "one of these runs has stalls or slow phases that the other lacks. They are too few to know whether they recur: repeat the runs, at least 4 for each group"},
+	{[]Verdict{TooShort}, "too short to tell: the intervals of a run depend too strongly on each other for a test, for example in slow waves, or noise may hide such waves. Repeat the runs, at least 4 for each group, or make them longer"},
+	{[]Verdict{Single}, "one run says nothing about spread: where a group has one run, the difference may be noise. Repeat the runs, at least 4 for each group"},
+	{[]Verdict{TooFew}, "too few runs: with fewer than 4 in each group, no difference can be distinguished from noise at the 5 % level"},
+	{[]Verdict{Different, NotProven}, "(p=…) is the probability by the Mann-Whitney U test, at the 5 % level; cells are medians with the smallest and the largest run"},
+}
+
 func (c *Comparison) addNotes() {
 	verdicts := map[Verdict]bool{}
 	for _, l := range c.Lines {
@@ -442,26 +456,10 @@ func (c *Comparison) addNotes() {
 			}
 		}
 	}
-	if verdicts[RunsDiffer] || verdicts[RunsAlike] || verdicts[RunsUnclear] {
-		c.Notes = append(c.Notes, "one run each: (these runs p=…) compares the means over the intervals of the two runs. A p below 0.01 shows that these two runs differ, but not that another pair would: repeat the runs, at least 4 for each group")
-	}
-	if verdicts[RunsApart] {
-		c.Notes = append(c.Notes, "one run each: (these runs do not overlap) means that the level of a run varies too much for a test, or a run has too few intervals, but every eighth of one run has a higher mean than every eighth of the other, by at least half of their spread, or three quarters of its intervals are above three times three quarters of the other's. It shows that these two runs differ, but not that another pair would: repeat the runs, at least 4 for each group")
-	}
-	if verdicts[RunsStall] {
-		c.Notes = append(c.Notes, "one of these runs has stalls or slow phases that the other lacks. They are too few to know whether they recur: repeat the runs, at least 4 for each group")
-	}
-	if verdicts[TooShort] {
-		c.Notes = append(c.Notes, "too short to tell: the intervals of a run depend too strongly on each other for a test, for example in slow waves, or noise may hide such waves. Repeat the runs, at least 4 for each group, or make them longer")
-	}
-	if verdicts[Single] {
-		c.Notes = append(c.Notes, "one run says nothing about spread: where a group has one run, the difference may be noise. Repeat the runs, at least 4 for each group")
-	}
-	if verdicts[TooFew] {
-		c.Notes = append(c.Notes, "too few runs: with fewer than 4 in each group, no difference can be distinguished from noise at the 5 % level")
-	}
-	if verdicts[Different] || verdicts[NotProven] {
-		c.Notes = append(c.Notes, "(p=…) is the probability by the Mann-Whitney U test, at the 5 % level; cells are medians with the smallest and the largest run")
+	for _, note := range verdictNotes {
+		if slices.ContainsFunc(note.verdicts, func(v Verdict) bool { return verdicts[v] }) {
+			c.Notes = append(c.Notes, note.text)
+		}
 	}
 	for _, d := range c.Differs {
 		if slices.Contains([]string{"workload", "threads", "tool_version"}, d.Name) {

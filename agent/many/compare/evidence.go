@@ -422,31 +422,8 @@ func (s *Sample) difference() string {
 	if s.Ratio.Value >= manyTimes {
 		change = table.Rounded(s.Ratio.Value) + " times as much"
 	}
-	switch s.Verdict {
-	case Different:
-		return fmt.Sprintf("%s (%s)", change, probability(s.P.Value))
-	case NotProven:
-		return fmt.Sprintf("%s, not proven (%s)", change, probability(s.P.Value))
-	case TooFew:
-		return fmt.Sprintf("%s, too few runs (%s)", change, probability(s.P.Value))
-	case RunsDiffer:
-		return fmt.Sprintf("%s (these runs %s)", change, probability(s.P.Value))
-	case RunsApart:
-		return change + " (these runs do not overlap)"
-	case RunsStall:
-		return fmt.Sprintf("%s (these runs: %s)", change, s.Shape)
-	case RunsAlike:
-		return change + " (these runs are alike)"
-	case RunsUnclear:
-		if s.Reason != "" {
-			return fmt.Sprintf("%s, not proven (these runs: %s)", change, s.Reason)
-		}
-		return fmt.Sprintf("%s, not proven (these runs %s)", change, probability(s.P.Value))
-	case TooShort:
-		return change + ", too short to tell"
-	default:
-		return change + ", one run, may be noise"
-	}
+	words, _ := s.words()
+	return change + words
 }
 
 // isProven reports whether the runs are proven to differ.
@@ -455,37 +432,38 @@ func (v Verdict) isProven() bool { return v == Different || v == RunsDiffer || v
 // proof returns how far the difference is proven, for a sentence, and how the seconds of two single
 // runs differ.
 func (s *Sample) proof() string {
-	text := s.proven()
+	_, text := s.words()
 	if shape := s.shapeText(); shape != "" {
 		text += ": " + shape
 	}
 	return text
 }
 
-// proven returns how far the difference is proven.
-func (s *Sample) proven() string {
+// words returns how far a difference is proven: after the change in a table, and in a sentence.
+func (s *Sample) words() (cell, sentence string) {
+	p := "(" + probability(s.P.Value) + ")" // only of verdicts by a test
 	switch s.Verdict {
 	case Different:
-		return "proven (" + probability(s.P.Value) + ")"
+		return " " + p, "proven " + p
 	case NotProven:
-		return "not proven (" + probability(s.P.Value) + ")"
+		return ", not proven " + p, "not proven " + p
 	case TooFew:
-		return "not proven, too few runs (" + probability(s.P.Value) + ")"
+		return ", too few runs " + p, "not proven, too few runs " + p
 	case RunsDiffer:
-		return "proven for these two runs (" + probability(s.P.Value) + ")"
+		return " (these runs " + p[1:], "proven for these two runs " + p
 	case RunsApart:
-		return "proven for these two runs, which do not overlap"
+		return " (these runs do not overlap)", "proven for these two runs, which do not overlap"
 	case RunsStall:
-		return "not proven to recur"
+		return fmt.Sprintf(" (these runs: %s)", s.Shape), "not proven to recur"
 	case RunsAlike:
-		return "these runs are alike"
+		return " (these runs are alike)", "these runs are alike"
 	case RunsUnclear:
 		if s.Reason != "" {
-			return "not proven: " + s.Reason
+			return ", not proven (these runs: " + s.Reason + ")", "not proven: " + s.Reason
 		}
-		return "not proven (" + probability(s.P.Value) + ")"
+		return ", not proven (these runs " + p[1:], "not proven " + p
 	case TooShort:
-		return "not proven, too short to tell"
+		return ", too short to tell", "not proven, too short to tell"
 	}
-	return "not proven"
+	return ", one run, may be noise", "not proven"
 }

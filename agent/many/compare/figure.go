@@ -30,7 +30,8 @@ func BestAndKnee(n int, value func(i int) float64) (best, knee int) {
 // FigurePoint summarises the runs with one value of a parameter.
 type FigurePoint struct {
 	// Line names the point's line, X is the value of the parameter.
-	Line, X string
+	Line string `json:"line,omitempty"`
+	X    string `json:"x"`
 	// Spread is in the measure's base unit.
 	Spread
 }

@@ -178,27 +178,16 @@ func FigureRows(rows []review.Row, m *review.Measure, x string, lineOf func(i in
 type FigureData struct {
 	Measure string `json:"measure"`
 	// Field includes the base unit.
-	Field  string       `json:"field"`
-	X      string       `json:"x"`
-	Points []FigureJSON `json:"points"`
-}
-
-// FigureJSON is a point of a figure.
-type FigureJSON struct {
-	Line string `json:"line,omitempty"`
-	X    string `json:"x"`
-	Spread
+	Field  string        `json:"field"`
+	X      string        `json:"x"`
+	Points []FigurePoint `json:"points"`
 }
 
 // Data returns the contents of the set's tables.
 func (s *FigureSet) Data() []FigureData {
 	var all []FigureData
 	for _, m := range s.measures() {
-		d := FigureData{Measure: m.Name, Field: m.Field, X: s.X, Points: []FigureJSON{}}
-		for _, p := range s.Points(&m) {
-			d.Points = append(d.Points, FigureJSON(p))
-		}
-		all = append(all, d)
+		all = append(all, FigureData{Measure: m.Name, Field: m.Field, X: s.X, Points: append([]FigurePoint{}, s.Points(&m)...)})
 	}
 	return all
 }
