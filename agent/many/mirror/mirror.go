@@ -6,7 +6,6 @@ package mirror
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -246,24 +245,19 @@ func wholeLines(data []byte) []byte {
 
 // create creates the copy's directory, without what belongs to the processes of the other side.
 func (m *Mirror) create(meta *rundir.Meta) error {
-	tmp := rundir.Directory(filepath.Join(filepath.Dir(string(m.Dir)), ".new-"+rand.Text()))
-	if err := os.Mkdir(string(tmp), 0o755); err != nil {
-		return fmt.Errorf("copy run %s: %w", meta.ID, err)
-	}
-	defer os.RemoveAll(string(tmp))
-	for _, name := range Outputs {
-		f, err := tmp.OpenOutput(name)
-		if err != nil {
-			return err
+	err := m.Dir.Make(func(tmp rundir.Directory) error {
+		for _, name := range Outputs {
+			f, err := tmp.OpenOutput(name)
+			if err != nil {
+				return err
+			}
+			f.Close()
 		}
-		f.Close()
-	}
-	first := *meta
-	first.EndedAt, first.ClosedAt = nil, nil // the files come first
-	if err := rundir.Replace(tmp.Path(rundir.MetaFile), 0o644, func(w io.Writer) error { return json.NewEncoder(w).Encode(first) }); err != nil {
-		return err
-	}
-	if err := os.Rename(string(tmp), string(m.Dir)); err != nil {
+		first := *meta
+		first.EndedAt, first.ClosedAt = nil, nil // the files come first
+		return rundir.Replace(tmp.Path(rundir.MetaFile), 0o644, func(w io.Writer) error { return json.NewEncoder(w).Encode(first) })
+	})
+	if err != nil {
 		return fmt.Errorf("copy run %s: %w", meta.ID, err)
 	}
 	return nil

@@ -128,19 +128,12 @@ func Adopt(dataDir, id string, fill func(Directory) error) (Directory, error) {
 	if err := errors.Join(checkRoot(root), os.MkdirAll(root, 0o755)); err != nil {
 		return "", fmt.Errorf("create data directory: %w", err)
 	}
-	tmp := filepath.Join(root, ".new-"+rand.Text())
-	err := makeDir(tmp)
-	if err == nil {
-		if err = os.WriteFile(filepath.Join(tmp, adoptedFile), nil, 0o644); err == nil {
-			err = fill(Directory(tmp))
+	err := At(dataDir, id).Make(func(tmp Directory) error {
+		if err := os.WriteFile(tmp.Path(adoptedFile), nil, 0o644); err != nil {
+			return err
 		}
-		if err == nil {
-			err = place(tmp, filepath.Join(root, id))
-		}
-		if err != nil {
-			os.RemoveAll(tmp)
-		}
-	}
+		return fill(tmp)
+	})
 	switch {
 	case errors.Is(err, fs.ErrExist):
 		return "", fmt.Errorf("%w: %s", ErrExists, id)
@@ -176,22 +169,38 @@ func create(root string, meta *Meta, fill func(Directory) error) (Directory, *Cl
 	if _, err := os.Lstat(string(dir)); err == nil {
 		return "", nil, fmt.Errorf("%w: %s", ErrExists, meta.ID)
 	}
-	tmp := Directory(filepath.Join(root, ".new-"+rand.Text()))
-	if err := makeDir(string(tmp)); err != nil {
-		return "", nil, fmt.Errorf("create run directory: %w", err)
-	}
-	claim, err := tmp.prepare(meta, fill)
+	var claim *Claim
+	err := dir.Make(func(tmp Directory) (err error) {
+		claim, err = tmp.prepare(meta, fill)
+		return err
+	})
 	if err == nil {
-		if err = place(string(tmp), string(dir)); err == nil {
-			return dir, claim, nil
-		}
+		return dir, claim, nil
+	}
+	if claim != nil {
 		claim.Release()
 	}
-	os.RemoveAll(string(tmp))
 	if errors.Is(err, fs.ErrExist) {
 		return "", nil, fmt.Errorf("%w: %s", ErrExists, meta.ID)
 	}
 	return "", nil, fmt.Errorf("create run directory: %w", err)
+}
+
+// Make makes the folder with what fill writes into it: it appears complete, or not at all if fill fails. The error is
+// fs.ErrExist if the folder exists.
+func (d Directory) Make(fill func(Directory) error) error {
+	tmp := d.Sibling(".new-" + rand.Text())
+	if err := makeDir(string(tmp)); err != nil {
+		return err
+	}
+	err := fill(tmp)
+	if err == nil {
+		err = place(string(tmp), string(d))
+	}
+	if err != nil {
+		os.RemoveAll(string(tmp))
+	}
+	return err
 }
 
 func (d Directory) prepare(meta *Meta, fill func(Directory) error) (*Claim, error) {
