@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/base/clock"
 	"github.com/benchwatch/benchwatch/agent/base/secret"
 	"github.com/benchwatch/benchwatch/agent/many/generator"
 	"github.com/benchwatch/benchwatch/agent/model/table"
@@ -327,10 +328,8 @@ func (r *runCommand) combine(ctx context.Context) error {
 		if meta, err := r.dir.Load(); err != nil || meta.Ended() {
 			return err
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(time.Second):
+		if err := clock.Sleep(ctx, time.Second); err != nil {
+			return err
 		}
 	}
 }

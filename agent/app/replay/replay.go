@@ -171,7 +171,7 @@ func (p *Player) Run(ctx context.Context) error {
 	}
 	p.clock.start()
 	for _, e := range p.events {
-		if !sleep(ctx, p.clock.until(e.at)) {
+		if clock.Sleep(ctx, p.clock.until(e.at)) != nil {
 			return nil
 		}
 		// The time at which it was due, even if this process is late.
@@ -191,24 +191,9 @@ func (p *Player) awaitObserver(ctx context.Context) error {
 		if m, err := p.Directory.Load(); err == nil && m.Servers != nil {
 			return nil
 		}
-		if !sleep(ctx, 20*time.Millisecond) {
+		if clock.Sleep(ctx, 20*time.Millisecond) != nil {
 			return ctx.Err()
 		}
-	}
-}
-
-// sleep returns false if ctx is done before.
-func sleep(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
 	}
 }
 

@@ -5,7 +5,10 @@
 // machine takes them.
 package clock
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // Clock reads a machine's two clocks.
 type Clock struct {
@@ -90,4 +93,16 @@ func difference(a, b time.Time) time.Duration {
 		return 0
 	}
 	return d
+}
+
+// Sleep waits for d. It returns ctx's error if ctx is done first.
+func Sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
 }

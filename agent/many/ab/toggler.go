@@ -130,13 +130,9 @@ func (t *Toggler) endOrphans(ctx context.Context, s *sweep.Sweep) (next string, 
 func await(ctx context.Context, holds func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
 	for !holds() {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
+		if err := clock.Sleep(ctx, 100*time.Millisecond); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/base/clock"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
@@ -223,19 +224,10 @@ func (u *Uploader) upload(ctx context.Context, a *Archive, dir rundir.Directory)
 
 // idle waits until no run is in progress, or returns the error of ctx.
 func (u *Uploader) idle(ctx context.Context) error {
-	if !u.Busy() {
-		return ctx.Err()
-	}
-	ticker := time.NewTicker(u.poll)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-ticker.C:
-			if !u.Busy() {
-				return nil
-			}
+	for u.Busy() {
+		if err := clock.Sleep(ctx, u.poll); err != nil {
+			return err
 		}
 	}
+	return ctx.Err()
 }

@@ -12,10 +12,12 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"math"
 	"os"
 	"slices"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/base/clock"
 	"github.com/benchwatch/benchwatch/agent/base/follow"
 	"github.com/benchwatch/benchwatch/agent/run/group"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
@@ -105,8 +107,6 @@ func (f *Follower) Run(ctx context.Context) error {
 		return fmt.Errorf("read the journal of group %s: %w", f.Dir.ID(), err)
 	}
 	defer f.journal.Close()
-	tick := time.NewTicker(pollInterval)
-	defer tick.Stop()
 	var silent time.Time // since when only generators without a run are missing
 	for {
 		over, absent, err := f.step()
@@ -125,10 +125,8 @@ func (f *Follower) Run(ctx context.Context) error {
 			}
 			f.Log.Error("can't record the end of the group", "group", f.Dir.ID(), "err", err)
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
+		if err := clock.Sleep(ctx, pollInterval); err != nil {
+			return err
 		}
 	}
 }
@@ -342,26 +340,18 @@ func (f *Follower) readOutput(m *member, o *output) (whole bool, err error) {
 // clip shortens a line so that readers do not cut it.
 func clip(line []byte) []byte { return line[:min(len(line), follow.DefaultMaxLine-16)] }
 
-// afterLines returns the offset after the first n lines of a file.
-func afterLines(file *os.File, n int) (int64, error) {
-	at, buf := int64(0), make([]byte, 64<<10)
-	for begin := int64(0); n > 0; {
-		k, err := file.ReadAt(buf, begin)
-		for i, b := range buf[:k] {
-			if b == '\n' {
-				if n--; n == 0 {
-					return begin + int64(i) + 1, nil
-				}
-			}
-		}
-		begin += int64(k)
-		at = begin
+// afterLines returns the offset after the first n lines of a file. The last one may have no line end.
+func afterLines(file *os.File, n int) (at int64, err error) {
+	lines := follow.NewScanner(file, 0, math.MaxInt64)
+	for range n {
+		line, err := lines.Next(context.Background()) // up to the end of a file on this machine
 		if errors.Is(err, io.EOF) {
-			return at, nil // the last line had no line end
+			break
 		}
 		if err != nil {
 			return 0, err
 		}
+		at = line.Offset + line.Size
 	}
 	return at, nil
 }

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/base/clock"
 	"github.com/benchwatch/benchwatch/agent/base/secret"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
@@ -101,7 +102,7 @@ func (r *Runner) Run(ctx context.Context) error {
 			return ctx.Err()
 		}
 		if !first && step.State == Pending && r.Sweep.CooldownSeconds > 0 {
-			if err := pause(ctx, time.Duration(r.Sweep.CooldownSeconds*float64(time.Second))); err != nil {
+			if err := clock.Sleep(ctx, time.Duration(r.Sweep.CooldownSeconds*float64(time.Second))); err != nil {
 				return err
 			}
 		}
@@ -189,7 +190,7 @@ func (r *Runner) closeOrphan(ctx context.Context, step *Step) error {
 			_, err := live.CloseOrphan(ctx, dir, r.Tools.ByName(meta.Tool))
 			return err
 		}
-		if err := pause(ctx, 100*time.Millisecond); err != nil {
+		if err := clock.Sleep(ctx, 100*time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -337,7 +338,7 @@ func (r *Runner) await(ctx context.Context, step *Step) error {
 		if time.Since(idle) > agentAway || meta.Ended() && time.Since(idle) > time.Second {
 			return nil
 		}
-		if err := pause(ctx, 100*time.Millisecond); err != nil {
+		if err := clock.Sleep(ctx, 100*time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -469,18 +470,6 @@ func (r *Runner) stopWhen(step *Step, row *review.Row) {
 func (r *Runner) skip(met *Step, reason, where string) {
 	n := r.Sweep.Skip(met, reason+where)
 	r.Notice("  %s: skipped %s with more %s", reason, table.Plural(n, "step"), r.Sweep.Scale())
-}
-
-// pause waits for d. It returns ctx's error if ctx is done first.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }
 
 // hook runs a shell command with the step's values, quoted in place of {name} and in the

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/base/clock"
 	"github.com/benchwatch/benchwatch/agent/base/follow"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
@@ -135,7 +136,7 @@ func (f *logFile) take(ctx context.Context, l follow.Line, err error) (over bool
 		}
 	case errors.Is(err, errCopy):
 		f.failures.report(f.log, "waiting to copy the log", err)
-		if err := pause(ctx); err != nil {
+		if err := clock.Sleep(ctx, time.Second); err != nil {
 			return false, err
 		}
 	default:
@@ -519,7 +520,7 @@ func (f *logFile) rebase(ctx context.Context, r *follow.Reader, offset int64, ga
 	if gap != "" {
 		f.log.Warn("lines of the log may be missing", "cause", gap)
 		if f.current != nil {
-			f.current.mark("lines of the log may be missing: " + gap)
+			f.current.mark("lines of the log may be missing: "+gap, f.current.now())
 		}
 	}
 	if r != f.reader {
@@ -594,21 +595,9 @@ func (f *logFile) retry(ctx context.Context, do func() error) error {
 			return nil
 		}
 		f.failures.report(f.log, "waiting to record a run of the log", err)
-		if err := pause(ctx); err != nil {
+		if err := clock.Sleep(ctx, time.Second); err != nil {
 			return err
 		}
-	}
-}
-
-// pause waits a second.
-func pause(ctx context.Context) error {
-	t := time.NewTimer(time.Second)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
 	}
 }
 

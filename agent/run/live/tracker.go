@@ -447,12 +447,11 @@ func (t *tracker) watchDisk(low bool) {
 		text = "the disk has space again: servers are recorded from here on"
 	}
 	t.log.Warn(text)
-	t.mark(text)
+	t.mark(text, t.now())
 }
 
 // mark adds a marker to the run.
-func (t *tracker) mark(text string) {
-	at := t.now().UTC().Truncate(time.Millisecond)
+func (t *tracker) mark(text string, at time.Time) {
 	if err := marker.Append(t.dir, marker.Marker{Kind: marker.Point, Run: t.dir.ID(), Text: text, Start: at}); err != nil {
 		t.fault("mark the run", err)
 	}
@@ -502,9 +501,7 @@ func (t *tracker) watchClock() {
 	}
 	text := fmt.Sprintf("the clock was set %s by %v", direction, step.Abs().Round(10*time.Millisecond))
 	t.log.Warn(text)
-	if err := marker.Append(t.dir, marker.Marker{Kind: marker.Point, Run: t.meta.ID, Text: text, Start: at}); err != nil {
-		t.fault("mark that the clock was set", err)
-	}
+	t.mark(text, at)
 }
 
 // smallestStep is the smallest change of the wall clock that counts as a step.
