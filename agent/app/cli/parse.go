@@ -3,10 +3,12 @@ package cli
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -92,7 +94,7 @@ func parse(s Streams, tools tool.Set, name, file string) error {
 }
 
 // parseLines prints the reports that p finds in the lines of r, and returns their number.
-func parseLines(r *bufio.Reader, p tool.Parser, out io.Writer) (n int, err error) {
+func parseLines(r io.Reader, p tool.Parser, out io.Writer) (n int, err error) {
 	w := bufio.NewWriter(out)
 	var object []byte
 	emit := func(report *tool.Report) {
@@ -100,9 +102,9 @@ func parseLines(r *bufio.Reader, p tool.Parser, out io.Writer) (n int, err error
 		w.Write(object) // the error stays in w
 		n++
 	}
-	lines := lineReader{r: r}
+	lines := follow.NewScanner(unhurried{r, w}, 0, math.MaxInt64)
 	for {
-		line, err := lines.next()
+		line, err := lines.Next(context.Background())
 		if errors.Is(err, io.EOF) {
 			p.Close(emit)
 			return n, w.Flush()
@@ -111,49 +113,21 @@ func parseLines(r *bufio.Reader, p tool.Parser, out io.Writer) (n int, err error
 			w.Flush() // what was understood is not lost
 			return n, err
 		}
-		p.Parse(line, emit)
-		if r.Buffered() == 0 { // a pipe: what comes next may take a while
-			if err := w.Flush(); err != nil {
-				return n, err
-			}
-		}
+		p.Parse(tool.Line{Text: line.Text, Cut: line.Cut}, emit)
 	}
 }
 
-// lineReader splits a stream into lines in bounded memory: of a line longer
-// than follow.DefaultMaxLine bytes only the beginning is kept.
-type lineReader struct {
-	r    *bufio.Reader
-	long []byte // a line that does not fit into r's buffer
+// unhurried is a stream as follow reads files: one part after the other. What was understood is printed before it
+// waits for more.
+type unhurried struct {
+	io.Reader
+	out *bufio.Writer
 }
 
-// next returns the next line; its text is valid until the next call.
-func (l *lineReader) next() (tool.Line, error) {
-	part, err := l.r.ReadSlice('\n')
-	if err == nil {
-		return tool.Line{Text: follow.Text(part[:len(part)-1])}, nil
+// ReadAt implements io.ReaderAt for the next part.
+func (u unhurried) ReadAt(p []byte, _ int64) (int, error) {
+	if err := u.out.Flush(); err != nil {
+		return 0, err
 	}
-	l.long = l.long[:0]
-	cut := false
-	for {
-		n := min(len(part), follow.DefaultMaxLine+1-len(l.long)) // one more: the newline
-		l.long = append(l.long, part[:n]...)
-		cut = cut || n < len(part)
-		switch {
-		case errors.Is(err, io.EOF) && len(l.long) == 0:
-			return tool.Line{}, io.EOF
-		case err == nil, errors.Is(err, io.EOF):
-			text := l.long
-			if !cut && text[len(text)-1] == '\n' {
-				text = text[:len(text)-1]
-			}
-			if len(text) > follow.DefaultMaxLine {
-				text, cut = text[:follow.DefaultMaxLine], true
-			}
-			return tool.Line{Text: follow.Text(text), Cut: cut}, nil
-		case !errors.Is(err, bufio.ErrBufferFull):
-			return tool.Line{}, err
-		}
-		part, err = l.r.ReadSlice('\n')
-	}
+	return io.ReadAtLeast(u.Reader, p, 1)
 }

@@ -47,10 +47,10 @@ func TestGroupIntervalsAreAdded(t *testing.T) {
 	if d := cmp.Diff([]float64{150, 150}, v.Rate(tool.Transaction)); d != "" {
 		t.Error(d)
 	}
-	if d := cmp.Diff([]float64{0.009, 0.004}, v.Latency(tool.Transaction, tool.Worst("p95"))); d != "" {
+	if d := cmp.Diff([]float64{0.009, 0.004}, v.Values(LatencyOf(tool.Transaction, tool.Worst("p95")))); d != "" {
 		t.Error(d)
 	}
-	if v.Latency(tool.Transaction, "p95") != nil {
+	if v.Values(LatencyOf(tool.Transaction, "p95")) != nil {
 		t.Error("a percentile of several generators is called p95")
 	}
 	if d := cmp.Diff([]float64{8, 8}, v.Values(Column{Measure: tool.Threads})); d != "" {

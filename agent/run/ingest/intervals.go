@@ -86,17 +86,6 @@ func (v *Intervals) Rate(operation string) []float64 {
 	return v.Values(RateOf(operation))
 }
 
-// Latency returns one statistic of an operation's latency in seconds, nil if the
-// tool never reported it.
-func (v *Intervals) Latency(operation, stat string) []float64 {
-	return v.Values(LatencyOf(operation, stat))
-}
-
-// Total returns an operation's count since the start, nil if there is none.
-func (v *Intervals) Total(operation string) []float64 {
-	return v.Values(Column{Kind: OperationsTotal, Operation: operation})
-}
-
 // Of returns the columns of a measure, in the order in which they were first seen.
 func (v *Intervals) Of(m *measure.Measure) []Column { return ColumnsOf(v.Keys(), m) }
 

@@ -133,10 +133,10 @@ func TestHistory(t *testing.T) {
 	if d := cmp.Diff([]float64{100, 110}, h.Rows.Rate("transaction")); d != "" {
 		t.Error(d)
 	}
-	if d := cmp.Diff([]float64{100, 210}, h.Rows.Total("transaction")); d != "" {
+	if d := cmp.Diff([]float64{100, 210}, h.Rows.Values(ingest.Column{Kind: ingest.OperationsTotal, Operation: "transaction"})); d != "" {
 		t.Error(d)
 	}
-	if got := h.Rows.Latency("transaction", "p95"); len(got) != 2 || got[0] != 0.00104 {
+	if got := h.Rows.Values(ingest.LatencyOf("transaction", "p95")); len(got) != 2 || got[0] != 0.00104 {
 		t.Errorf("p95 %v", got)
 	}
 	n1, n2 := h.Server("n1"), h.Server("n2")
@@ -221,7 +221,7 @@ func TestHistoryOfTwoParts(t *testing.T) {
 	if d := cmp.Diff([]int{1, 1, 2, 2}, h.Rows.Part); d != "" {
 		t.Error(d)
 	}
-	if d := cmp.Diff([]float64{100, 200, 300, 400}, h.Rows.Total("transaction")); d != "" {
+	if d := cmp.Diff([]float64{100, 200, 300, 400}, h.Rows.Values(ingest.Column{Kind: ingest.OperationsTotal, Operation: "transaction"})); d != "" {
 		t.Error(d)
 	}
 }

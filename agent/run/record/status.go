@@ -472,30 +472,13 @@ func (r *rowScanner) number() float64 {
 	return v
 }
 
-// micros reads seconds as microseconds.
+// micros reads seconds as microseconds, which must be whole.
 func (r *rowScanner) micros() int64 {
-	b := r.next()
-	sign, whole := int64(1), b
-	if len(b) > 0 && b[0] == '-' {
-		sign, whole = -1, b[1:]
-	}
-	whole, fraction, _ := bytes.Cut(whole, []byte("."))
-	if len(whole) == 0 || len(whole) > 11 || len(fraction) > 6 {
-		r.failed = true
+	v, ok := decimal.Parse(r.next(), 6)
+	if r.failed = r.failed || !ok || v != math.Trunc(v) || math.Abs(v) > 1<<53; r.failed {
 		return 0
 	}
-	n := int64(0)
-	for i := range len(whole) + 6 {
-		c := byte('0')
-		if i < len(whole) {
-			c = whole[i]
-		} else if j := i - len(whole); j < len(fraction) {
-			c = fraction[j]
-		}
-		r.failed = r.failed || c < '0' || c > '9'
-		n = n*10 + int64(c-'0')
-	}
-	return sign * n
+	return int64(v)
 }
 
 // after reads an instant in seconds after the tick; null is unknown.
