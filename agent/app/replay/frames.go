@@ -46,7 +46,7 @@ func (p *Player) play(h *record.History, all []*record.ServerRows, to *Source, p
 	}
 	ticks := slices.Sorted(maps.Keys(rows))
 	interval := time.Second
-	if d := median(ticks); d > 0 {
+	if d := series.Step(ticks); d > 0 {
 		interval = time.Duration(math.Round(d*10)) * time.Second / 10
 	}
 	for _, tick := range ticks {
@@ -61,19 +61,6 @@ func (p *Player) play(h *record.History, all []*record.ServerRows, to *Source, p
 			return nil
 		})
 	}
-}
-
-// median is the median distance between ticks; 0 without ticks.
-func median(ticks []float64) float64 {
-	var distances []float64
-	for i := 1; i < len(ticks); i++ {
-		distances = append(distances, ticks[i]-ticks[i-1])
-	}
-	if len(distances) == 0 {
-		return 0
-	}
-	slices.Sort(distances)
-	return distances[len(distances)/2]
 }
 
 // target returns the recorded answers of one server or machine.

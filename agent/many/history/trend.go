@@ -312,7 +312,7 @@ func (s *TrendSeries) find(settings func(string) map[string]string) {
 	for i := range s.Runs {
 		values[i] = s.Runs[i].Value
 	}
-	parts := []analysis.Part{{Begin: 0, End: len(values), Mean: average(values)}}
+	parts := []analysis.Part{{Begin: 0, End: len(values), Mean: compare.NewSpread(values).Mean}}
 	if len(values) >= leastRuns {
 		parts = analysis.Levels(values)
 	}
@@ -483,12 +483,4 @@ func (t *Trend) CSV(w io.Writer) error {
 		}
 	}
 	return out.CSV(w)
-}
-
-func average(values []float64) float64 {
-	sum := 0.0
-	for _, v := range values {
-		sum += v
-	}
-	return sum / float64(len(values))
 }

@@ -245,15 +245,8 @@ func bestOf(all []Combination, s *Sweep, average compare.Average) []Advice {
 	a := Advice{Best: Point{Throughput: tps(best)}}
 	a.addBest("%s, %.2f tps%s", Describe(s.Sets, best.Values), tps(best), best.headline())
 	a.add("lowest: %s, %.2f tps%s", Describe(s.Sets, worst.Values), tps(worst), worst.headline())
-	top, _ := best.tps()
-	var same []string
-	for i := range measured[1:] {
-		if v, _ := measured[i+1].tps(); v.N > 1 && top.N > 1 && v.Max >= top.Min {
-			same = append(same, Describe(s.Sets, measured[i+1].Values))
-		}
-	}
-	switch {
-	case top.N < 2:
+	switch same, repeated := overlapping(measured, best, func(x *Combination) string { return Describe(s.Sets, x.Values) }); {
+	case !repeated:
 		a.add("one run each: small differences may be noise (--repeat)")
 	case len(same) > 0:
 		a.add("its runs overlap with those of %s", table.Join(same))
@@ -305,21 +298,24 @@ func (a *Advice) addBest(format string, args ...any) {
 
 func threadsText(n float64) string { return table.Plural(int(n), "thread") }
 
-// addNoise names the other numbers of threads that can't be distinguished from the best one.
-func (a *Advice) addNoise(measured []Combination, best *Combination) {
+// overlapping names the repeated combinations that can't be distinguished from the best one; false if that has one run.
+func overlapping(measured []Combination, best *Combination, name func(*Combination) string) (same []string, repeated bool) {
 	top, _ := best.tps()
-	if top.N < 2 {
-		a.add("one run each: small differences between neighbours may be noise (--repeat)")
-		return
-	}
-	var same []string
 	for i := range measured {
 		x := &measured[i]
 		if tps, _ := x.tps(); x != best && tps.N > 1 && tps.Max >= top.Min {
-			same = append(same, x.Values[ThreadsSet])
+			same = append(same, name(x))
 		}
 	}
-	if len(same) > 0 {
+	return same, top.N > 1
+}
+
+// addNoise names the other numbers of threads that can't be distinguished from the best one.
+func (a *Advice) addNoise(measured []Combination, best *Combination) {
+	same, repeated := overlapping(measured, best, func(x *Combination) string { return x.Values[ThreadsSet] })
+	if !repeated {
+		a.add("one run each: small differences between neighbours may be noise (--repeat)")
+	} else if len(same) > 0 {
 		noun := "threads"
 		if len(same) == 1 && same[0] == "1" {
 			noun = "thread"

@@ -156,6 +156,9 @@ func plain(r *reading, _ string, m *measure.Metric, v float64) { r.single[m] += 
 
 const cpuFamily, nameFamily = "node_cpu_seconds_total", "node_uname_info"
 
+// modes are the modes of cpuFamily.
+var modes = map[string]int{"user": inUser, "nice": inUser, "system": inSystem, "softirq": inSoftIRQ, "irq": inIRQ, "steal": inSteal, "iowait": inIOWait, "idle": inIdle}
+
 // families are read besides cpuFamily and nameFamily.
 var families = map[string]family{
 	"node_context_switches_total":              {Switches, plain},
@@ -210,7 +213,9 @@ func parse(body []byte) (*reading, error) {
 		for _, m := range all.GetMetric() {
 			switch v := valueOf(m); name {
 			case cpuFamily:
-				r.cpu(label(m, "cpu")).add(label(m, "mode"), v)
+				if mode, known := modes[label(m, "mode")]; known {
+					r.cpu(label(m, "cpu"))[mode] += v
+				}
 			case nameFamily:
 				r.nodename, r.release = label(m, "nodename"), label(m, "release")
 			default:
@@ -262,24 +267,4 @@ func label(m *dto.Metric, name string) string {
 		}
 	}
 	return ""
-}
-
-// add adds a mode's seconds.
-func (c *cpuTime) add(mode string, v float64) {
-	switch mode {
-	case "user", "nice":
-		c.user += v
-	case "system":
-		c.system += v
-	case "softirq":
-		c.softirq += v
-	case "irq":
-		c.irq += v
-	case "steal":
-		c.steal += v
-	case "iowait":
-		c.iowait += v
-	case "idle":
-		c.idle += v
-	}
 }

@@ -23,13 +23,27 @@ type reading struct {
 }
 
 // cpuTime is the time of one core by mode, in seconds.
-type cpuTime struct{ user, system, softirq, irq, steal, iowait, idle float64 }
+type cpuTime [inIdle + 1]float64
 
-func (c *cpuTime) busy() float64  { return c.user + c.system + c.softirq + c.irq + c.steal }
-func (c *cpuTime) total() float64 { return c.busy() + c.iowait + c.idle }
+// The modes, in the order of CPUTimes: those of a busy core come first.
+const (
+	inUser = iota // nice included
+	inSystem
+	inSoftIRQ
+	inIRQ
+	inSteal
+	inIOWait
+	inIdle
+)
 
-func (c *cpuTime) each() []float64 {
-	return []float64{c.user, c.system, c.softirq, c.irq, c.steal, c.iowait, c.idle}
+func (c *cpuTime) busy() float64  { return sum(c[:inIOWait]) }
+func (c *cpuTime) total() float64 { return sum(c[:]) }
+
+func sum(values []float64) (sum float64) {
+	for _, v := range values {
+		sum += v
+	}
+	return sum
 }
 
 // device is a disk or a network interface.
@@ -110,12 +124,13 @@ func (r *reading) status(previous *reading) *engine.Status {
 	}
 	var all cpuTime
 	for _, c := range r.cpus {
-		all.user, all.system, all.softirq, all.irq = all.user+c.user, all.system+c.system, all.softirq+c.softirq, all.irq+c.irq
-		all.steal, all.iowait, all.idle = all.steal+c.steal, all.iowait+c.iowait, all.idle+c.idle
+		for mode, v := range c {
+			all[mode] += v
+		}
 	}
 	if len(r.cpus) > 0 {
-		for i, v := range all.each() {
-			out.Set([]*measure.Metric{cpuUser, cpuSystem, cpuSoftIRQ, cpuIRQ, cpuSteal, cpuIOWait, cpuIdle}[i], v)
+		for mode, m := range CPUTimes {
+			out.Set(m, all[mode])
 		}
 		out.Set(CoreCount, float64(len(r.cpus)))
 	}

@@ -64,7 +64,7 @@ func coreTime(line []byte) cpuTime {
 		}
 		v[i], line = float64(n)/jiffies, line[end:]
 	}
-	return cpuTime{user: v[0] + v[1], system: v[2], idle: v[3], iowait: v[4], irq: v[5], softirq: v[6], steal: v[7]}
+	return cpuTime{inUser: v[0] + v[1], inSystem: v[2], inIdle: v[3], inIOWait: v[4], inIRQ: v[5], inSoftIRQ: v[6], inSteal: v[7]}
 }
 
 // setDisks reads /proc/diskstats: two numbers of the device and its name, then counters. Kernels before 5.5 lack the

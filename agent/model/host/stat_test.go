@@ -46,9 +46,9 @@ func TestStat(t *testing.T) {
 			}
 			same := func(what string, c procfs.CPUStat, got cpuTime) {
 				t.Helper()
-				want := cpuTime{user: c.User + c.Nice, system: c.System, idle: c.Idle, iowait: c.Iowait, irq: c.IRQ, softirq: c.SoftIRQ, steal: c.Steal}
-				for i, v := range want.each() {
-					if math.Abs(v-got.each()[i]) > 1e-6 {
+				want := cpuTime{inUser: c.User + c.Nice, inSystem: c.System, inIdle: c.Idle, inIOWait: c.Iowait, inIRQ: c.IRQ, inSoftIRQ: c.SoftIRQ, inSteal: c.Steal}
+				for i, v := range want {
+					if math.Abs(v-got[i]) > 1e-6 {
 						t.Errorf("%s is %+v, want %+v", what, got, want)
 						return
 					}

@@ -30,11 +30,8 @@ type Machine struct {
 
 // Value returns the machine's value of m, [series.Unknown] if it has none.
 func (m *Machine) Value(of *measure.Measure) float64 {
-	i := slices.IndexFunc(m.Values, func(v Value) bool { return v.Measure == of })
-	if i < 0 {
-		return series.Unknown()
-	}
-	return m.Values[i].Value
+	v, _ := valueOf(m.Values, of)
+	return v.Value
 }
 
 // Role is what the machine does in the run: "generator", "server", "generator and server".

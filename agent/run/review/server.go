@@ -54,19 +54,17 @@ type Value struct {
 
 // Value returns the server's value of m, [series.Unknown] if it has none.
 func (s *Server) Value(m *measure.Measure) float64 {
-	v, ok := s.find(m)
-	if !ok {
-		return series.Unknown()
-	}
+	v, _ := valueOf(s.Values, m)
 	return v.Value
 }
 
-func (s *Server) find(m *measure.Measure) (Value, bool) {
-	i := slices.IndexFunc(s.Values, func(v Value) bool { return v.Measure == m })
+// valueOf returns the value of a measure, unknown if there is none.
+func valueOf(values []Value, m *measure.Measure) (Value, bool) {
+	i := slices.IndexFunc(values, func(v Value) bool { return v.Measure == m })
 	if i < 0 {
-		return Value{}, false
+		return Value{Value: series.Unknown()}, false
 	}
-	return s.Values[i], true
+	return values[i], true
 }
 
 // drain returns the server's drain as it was recorded.
@@ -223,7 +221,7 @@ func highest(all []Server, m *measure.Measure) (*Server, Value) {
 	var server *Server
 	var most Value
 	for i := range all {
-		if v, ok := all[i].find(m); ok && (server == nil || v.Value > most.Value) {
+		if v, ok := valueOf(all[i].Values, m); ok && (server == nil || v.Value > most.Value) {
 			server, most = &all[i], v
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/host"
 	"github.com/benchwatch/benchwatch/agent/model/measure"
@@ -167,17 +168,8 @@ func (c *Chart) isFlat() bool {
 	if len(c.Lines) == 0 || c.Measure == nil {
 		return false
 	}
-	for i := range c.Lines {
-		t := &c.Lines[i].tally
-		if t.Count == 0 {
-			continue
-		}
-		if c.base == measure.Ratio && math.Abs(t.Max) < littleShare && t.Min >= 0 {
-			continue
-		}
-		if t.Max-t.Min > flatSpread*math.Abs(t.Max) {
-			return false
-		}
-	}
-	return true
+	return !c.any(func(t *series.Tally) bool {
+		isLittle := c.base == measure.Ratio && math.Abs(t.Max) < littleShare && t.Min >= 0
+		return !isLittle && t.Max-t.Min > flatSpread*math.Abs(t.Max)
+	})
 }

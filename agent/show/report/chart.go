@@ -262,25 +262,18 @@ func (c *Chart) add(name string, x, y []float64, t series.Tally) {
 	}
 }
 
+// any reports whether a line with values has a property.
+func (c *Chart) any(has func(*series.Tally) bool) bool {
+	return slices.ContainsFunc(c.Lines, func(l Line) bool { return l.tally.Count > 0 && has(&l.tally) })
+}
+
 // zero reports whether all values are 0.
 func (c *Chart) zero() bool {
-	for i := range c.Lines {
-		if t := &c.Lines[i].tally; t.Count > 0 && (t.Min != 0 || t.Max != 0) {
-			return false
-		}
-	}
-	return true
+	return !c.any(func(t *series.Tally) bool { return t.Min != 0 || t.Max != 0 })
 }
 
 // constant reports whether each line has one value.
-func (c *Chart) constant() bool {
-	for i := range c.Lines {
-		if t := &c.Lines[i].tally; t.Count > 0 && t.Min != t.Max {
-			return false
-		}
-	}
-	return true
-}
+func (c *Chart) constant() bool { return !c.any(func(t *series.Tally) bool { return t.Min != t.Max }) }
 
 func (c *Chart) largest() float64 {
 	most := 0.0
@@ -397,12 +390,7 @@ func (c *Chart) scale(foot float64) plotScale {
 
 // spiky reports whether any line's largest value hides the rest of it.
 func (c *Chart) spiky() bool {
-	for i := range c.Lines {
-		if t := &c.Lines[i].tally; t.Max > logSpread*t.Median() {
-			return true
-		}
-	}
-	return false
+	return c.any(func(t *series.Tally) bool { return t.Max > logSpread*t.Median() })
 }
 
 // SVG draws the chart with the given width, 0 for the usual width. All text in it is escaped.
