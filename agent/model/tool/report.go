@@ -169,7 +169,7 @@ func (r *Report) ResetError(run int, message string, failed bool) {
 	r.Message, r.Failed = message, failed
 }
 
-// AddRate appends a rate.
+// AddRate appends the rate of an operation.
 func (r *Report) AddRate(operation string, perSecond float64) {
 	r.Rates = append(r.Rates, Rate{operation, perSecond})
 }
@@ -177,6 +177,41 @@ func (r *Report) AddRate(operation string, perSecond float64) {
 // AddCount appends a count.
 func (r *Report) AddCount(operation string, n uint64) {
 	r.Counts = append(r.Counts, Count{operation, n})
+}
+
+// AddCountOver appends a count and, unless the time in seconds is 0, which means unknown, its rate.
+func (r *Report) AddCountOver(operation string, n uint64, seconds float64) {
+	r.AddCount(operation, n)
+	if seconds > 0 {
+		r.AddKnownRate(operation, series.Some(float64(n)/seconds))
+	}
+}
+
+// AddKnownRate appends a rate if it is known. The rates of ErrorCount and ReconnectCount become the numbers ErrorRate and
+// ReconnectRate.
+func (r *Report) AddKnownRate(operation string, perSecond series.Optional[float64]) {
+	switch {
+	case operation == ErrorCount:
+		r.Values.Set(ErrorRate, perSecond)
+	case operation == ReconnectCount:
+		r.Values.Set(ReconnectRate, perSecond)
+	case perSecond.Known:
+		r.AddRate(operation, perSecond.Value)
+	}
+}
+
+// AddKnownCount appends a count if it is known.
+func (r *Report) AddKnownCount(operation string, n series.Optional[uint64]) {
+	if n.Known {
+		r.AddCount(operation, n.Value)
+	}
+}
+
+// AddKnownLatency appends a latency in seconds if it is known.
+func (r *Report) AddKnownLatency(operation, stat string, seconds series.Optional[float64]) {
+	if seconds.Known {
+		r.AddLatency(operation, stat, seconds.Value)
+	}
 }
 
 // AddLatency appends a latency in seconds.

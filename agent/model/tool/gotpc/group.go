@@ -183,12 +183,7 @@ func (g *group) count(r *tool.Report) (covered float64, samples uint64) {
 // second.
 func (g *group) rates(r *tool.Report, seconds float64) {
 	for _, c := range r.Counts {
-		rate := math.Round(float64(c.N)/seconds*1000) / 1000
-		if c.Operation == tool.ErrorCount {
-			r.Set(tool.ErrorRate, rate)
-			continue
-		}
-		r.AddRate(c.Operation, rate)
+		r.AddKnownRate(c.Operation, series.Some(math.Round(float64(c.N)/seconds*1000)/1000))
 	}
 }
 

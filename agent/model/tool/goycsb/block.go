@@ -169,21 +169,18 @@ func (p *before) interval(b *block, run int, r *tool.Report) {
 			continue
 		}
 		n := row.count - p.count(row.op)
-		r.AddCount(row.op.name, n)
-		if row.op.failed {
+		switch past := p.find(row.op); {
+		case row.op.failed:
 			failed = series.Some(failed.Value + n)
-			continue
-		}
-		// A row missing in the previous block counts from an earlier one.
-		if past := p.find(row.op); seconds > 0 && (past == nil || past.block == p.blocks) {
-			r.AddRate(row.op.name, float64(n)/seconds)
+			r.AddCount(row.op.name, n)
+		case past != nil && past.block != p.blocks: // missing in the previous block: counts from an earlier one
+			r.AddCount(row.op.name, n)
+		default:
+			r.AddCountOver(row.op.name, n, seconds)
 		}
 	}
 	if failed.Known {
-		r.AddCount(tool.ErrorCount, failed.Value)
-		if seconds > 0 {
-			r.Set(tool.ErrorRate, float64(failed.Value)/seconds)
-		}
+		r.AddCountOver(tool.ErrorCount, failed.Value, seconds)
 	}
 }
 
@@ -193,14 +190,12 @@ func (p *before) addTransactions(b *block, r *tool.Report, seconds float64) {
 		return
 	}
 	n, p.transactions = n-min(n, p.transactions), max(n, p.transactions)
-	whole := p.transactionsBlock == p.blocks // otherwise n covers several intervals
-	p.transactionsBlock = p.blocks + 1
-	if p.unclear(b) {
-		return
+	if p.transactionsBlock != p.blocks { // n covers several intervals
+		seconds = 0
 	}
-	r.AddCount(tool.Transaction, n)
-	if seconds > 0 && whole {
-		r.AddRate(tool.Transaction, float64(n)/seconds)
+	p.transactionsBlock = p.blocks + 1
+	if !p.unclear(b) {
+		r.AddCountOver(tool.Transaction, n, seconds)
 	}
 }
 

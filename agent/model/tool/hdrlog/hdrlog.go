@@ -259,10 +259,7 @@ func (p *parser) emitInterval(name string, h *histogram.Histogram, end, length f
 		names = append(names, name)
 	}
 	for _, name := range names {
-		r.AddCount(name, n)
-		if length > 0 {
-			r.AddRate(name, float64(n)/length)
-		}
+		r.AddCountOver(name, n, length)
 	}
 	addLatencies(r, name, h)
 	emit(r)
@@ -299,16 +296,10 @@ func (p *parser) Close(emit func(*tool.Report)) {
 	}
 	r.Reset(tool.Summary, p.run)
 	r.ElapsedSeconds = series.Some(round(p.elapsed))
-	add := func(operation string, n uint64) {
-		r.AddCount(operation, n)
-		if p.elapsed > 0 {
-			r.AddRate(operation, float64(n)/p.elapsed)
-		}
-	}
-	add(tool.Transaction, total)
+	r.AddCountOver(tool.Transaction, total, p.elapsed)
 	for _, t := range p.tags {
 		if t.operation != tool.Transaction {
-			add(t.operation, t.sum.Count())
+			r.AddCountOver(t.operation, t.sum.Count(), p.elapsed)
 		}
 		addLatencies(r, t.operation, t.sum)
 	}

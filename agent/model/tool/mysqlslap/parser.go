@@ -158,13 +158,8 @@ func (p *Parser) end(emit func(*tool.Report)) {
 	r.Threads, r.ElapsedSeconds = threads, b.seconds
 	if b.clients.Known && b.queries.Known && b.queries.Value <= maxQueries {
 		n := b.clients.Value * b.queries.Value
-		r.AddCount(tool.Transaction, n)
-		r.AddCount(tool.Query, n)
-		if b.seconds.Known && b.seconds.Value > 0 {
-			rate := float64(n) / b.seconds.Value
-			r.AddRate(tool.Transaction, rate)
-			r.AddRate(tool.Query, rate)
-		}
+		r.AddCountOver(tool.Transaction, n, b.seconds.Value)
+		r.AddCountOver(tool.Query, n, b.seconds.Value)
 	}
 	emit(r)
 }

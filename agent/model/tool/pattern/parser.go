@@ -105,14 +105,12 @@ func addRates(r *tool.Report) {
 		return
 	}
 	for _, c := range r.Counts {
-		perSecond := float64(c.N) / r.IntervalSeconds.Value
-		switch {
-		case c.Operation == tool.ErrorCount:
-			if !r.Value(tool.ErrorRate).Known {
-				r.Set(tool.ErrorRate, perSecond)
-			}
-		case !r.Rate(c.Operation).Known:
-			r.AddRate(c.Operation, perSecond)
+		printed := r.Rate(c.Operation)
+		if c.Operation == tool.ErrorCount {
+			printed = r.Value(tool.ErrorRate)
+		}
+		if !printed.Known {
+			r.AddKnownRate(c.Operation, series.Some(float64(c.N)/r.IntervalSeconds.Value))
 		}
 	}
 }
@@ -250,11 +248,7 @@ func (f *field) set(r *tool.Report, text []byte) bool {
 	case tpmC:
 		r.Set(tool.TpmC, v)
 	case rate:
-		if f.operation == tool.ErrorCount {
-			r.Set(tool.ErrorRate, v)
-		} else {
-			r.AddRate(f.operation, v)
-		}
+		r.AddKnownRate(f.operation, series.Some(v))
 	case count:
 		n := uint64(v)
 		r.AddCount(f.operation, n)

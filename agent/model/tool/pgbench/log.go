@@ -246,7 +246,6 @@ func (t *transactions) finishInterval(s *stream, next int64, emit func(*tool.Rep
 		r.Phase = tool.Measure
 		r.ElapsedSeconds, r.IntervalSeconds = series.Some(end), series.Some(length)
 		t.fill(r, &t.now, length)
-		setErrorRate(r)
 		emit(r)
 		t.now = newTally()
 	}
@@ -275,16 +274,13 @@ func emitHistogram(s *stream, operation string, latencies *histogram.Recorder, e
 // fill adds a tally to r. A percentile is the upper bound of its bucket, limited to the maximum.
 func (t *transactions) fill(r *tool.Report, n *tally, seconds float64) {
 	if !t.sampled {
-		r.AddCount(tool.Transaction, n.n)
-		r.AddCount(tool.ErrorCount, n.failed)
+		r.AddCountOver(tool.Transaction, n.n, seconds)
+		r.AddCountOver(tool.ErrorCount, n.failed, r.IntervalSeconds.Value)
 		if t.all.skipped > 0 {
 			r.AddCount(opSkipped, n.skipped)
 		}
 		if t.all.lagged > 0 {
 			r.AddCount(opRetry, n.retries)
-		}
-		if seconds > 0 {
-			r.AddRate(tool.Transaction, float64(n.n)/seconds)
 		}
 	}
 	if n.n == 0 {
@@ -406,12 +402,12 @@ func (a *aggregate) add(b *aggregate) {
 // fill adds the values to r. It leaves out zeros that may mean "not measured".
 func (a *aggregate) fill(r *tool.Report) {
 	r.AddCount(tool.Transaction, a.n)
-	for _, c := range []struct {
-		operation string
-		n         uint64
-	}{{tool.ErrorCount, a.failed}, {opSkipped, a.skipped}, {opRetried, a.retried}, {opRetry, a.retry}} {
-		if c.n > 0 {
-			r.AddCount(c.operation, c.n)
+	if a.failed > 0 {
+		r.AddCountOver(tool.ErrorCount, a.failed, r.IntervalSeconds.Value)
+	}
+	for _, c := range []tool.Count{{Operation: opSkipped, N: a.skipped}, {Operation: opRetried, N: a.retried}, {Operation: opRetry, N: a.retry}} {
+		if c.N > 0 {
+			r.AddCount(c.Operation, c.N)
 		}
 	}
 	if a.n == 0 {
@@ -471,7 +467,6 @@ func (g *aggregates) report(s *stream, a *aggregate, emit func(*tool.Report)) {
 		r.AddRate(tool.Transaction, float64(a.n)/float64(g.length))
 	}
 	a.fill(r)
-	setErrorRate(r)
 	emit(r)
 }
 

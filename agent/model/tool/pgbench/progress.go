@@ -135,41 +135,18 @@ func round(seconds float64) float64 { return math.Round(seconds*1e6) / 1e6 }
 // fill adds the line's values to r. Without transactions there is no latency, although pgbench
 // prints 0 or nan.
 func (p *progressLine) fill(r *tool.Report) {
-	addRate(r, tool.Transaction, p.tps)
+	r.AddKnownRate(tool.Transaction, series.Of(p.tps))
 	if p.tps > 0 {
-		addLatency(r, tool.Transaction, "avg", p.mean)
-		addLatency(r, tool.Transaction, statStddev, p.stddev)
+		r.AddKnownLatency(tool.Transaction, "avg", series.Of(p.mean))
+		r.AddKnownLatency(tool.Transaction, statStddev, series.Of(p.stddev))
 		if p.lag.Known {
-			addLatency(r, tool.ScheduleLag, "avg", p.lag.Value)
+			r.AddKnownLatency(tool.ScheduleLag, "avg", series.Of(p.lag.Value))
 		}
 	}
-	for _, c := range []struct {
-		operation string
-		n         series.Optional[uint64]
-	}{{tool.ErrorCount, p.failed}, {opSkipped, p.skipped}, {opRetried, p.retried}, {opRetry, p.retry}} {
-		if c.n.Known {
-			r.AddCount(c.operation, c.n.Value)
-		}
+	if p.failed.Known {
+		r.AddCountOver(tool.ErrorCount, p.failed.Value, r.IntervalSeconds.Value)
 	}
-	setErrorRate(r)
-}
-
-// setErrorRate divides the errors of an interval by its length.
-func setErrorRate(r *tool.Report) {
-	if n, t := r.Count(tool.ErrorCount), r.IntervalSeconds; n.Known && t.Known && t.Value > 0 {
-		r.Set(tool.ErrorRate, float64(n.Value)/t.Value)
-	}
-}
-
-// addRate and addLatency leave out values that are not numbers.
-func addRate(r *tool.Report, operation string, perSecond float64) {
-	if series.IsKnown(perSecond) {
-		r.AddRate(operation, perSecond)
-	}
-}
-
-func addLatency(r *tool.Report, operation, stat string, seconds float64) {
-	if series.IsKnown(seconds) {
-		r.AddLatency(operation, stat, seconds)
-	}
+	r.AddKnownCount(opSkipped, p.skipped)
+	r.AddKnownCount(opRetried, p.retried)
+	r.AddKnownCount(opRetry, p.retry)
 }

@@ -342,27 +342,18 @@ func (t *summary) fill(r *tool.Report) {
 	if t.whole.Value > 0 && n > 0 {
 		r.ElapsedSeconds = series.Some(round(n / t.whole.Value))
 	}
-	if rate.Known {
-		r.AddRate(tool.Transaction, rate.Value)
-	}
-	for _, c := range []struct {
-		operation string
-		n         series.Optional[uint64]
-	}{
-		{tool.Transaction, t.processed}, {tool.ErrorCount, t.failed}, {opSkipped, t.skipped},
-		{opRetried, t.retried}, {opRetry, t.retries}, {opLate, t.late},
-	} {
-		if c.n.Known {
-			r.AddCount(c.operation, c.n.Value)
-		}
-	}
-	for _, v := range []struct {
-		operation, stat string
-		seconds         series.Optional[float64]
-	}{{tool.Transaction, "avg", t.mean}, {tool.Transaction, statStddev, t.stddev}, {tool.ScheduleLag, "avg", t.lag}, {tool.ScheduleLag, "max", t.maxLag}} {
-		if v.seconds.Known && n > 0 {
-			r.AddLatency(v.operation, v.stat, v.seconds.Value)
-		}
+	r.AddKnownRate(tool.Transaction, rate)
+	r.AddKnownCount(tool.Transaction, t.processed)
+	r.AddKnownCount(tool.ErrorCount, t.failed)
+	r.AddKnownCount(opSkipped, t.skipped)
+	r.AddKnownCount(opRetried, t.retried)
+	r.AddKnownCount(opRetry, t.retries)
+	r.AddKnownCount(opLate, t.late)
+	if n > 0 {
+		r.AddKnownLatency(tool.Transaction, "avg", t.mean)
+		r.AddKnownLatency(tool.Transaction, statStddev, t.stddev)
+		r.AddKnownLatency(tool.ScheduleLag, "avg", t.lag)
+		r.AddKnownLatency(tool.ScheduleLag, "max", t.maxLag)
 	}
 	for i := range t.scripts {
 		t.scripts[i].fill(r)
@@ -378,15 +369,9 @@ func (t *summary) fill(r *tool.Report) {
 func (s *script) fill(r *tool.Report) {
 	if s.transactions.Known {
 		r.AddCount(s.name, s.transactions.Value)
-		addRate(r, s.name, s.tps)
+		r.AddKnownRate(s.name, series.Of(s.tps))
 	}
-	if s.failed.Known {
-		r.AddCount(s.name+"_failed", s.failed.Value)
-	}
-	if s.mean.Known {
-		r.AddLatency(s.name, "avg", s.mean.Value)
-	}
-	if s.stddev.Known {
-		r.AddLatency(s.name, statStddev, s.stddev.Value)
-	}
+	r.AddKnownCount(s.name+"_failed", s.failed)
+	r.AddKnownLatency(s.name, "avg", s.mean)
+	r.AddKnownLatency(s.name, statStddev, s.stddev)
 }

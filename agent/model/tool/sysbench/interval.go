@@ -345,12 +345,11 @@ func optional(s *scan.Line, to *series.Optional[float64]) bool {
 	return ok
 }
 
-// setNumber reads the value of a measure, with two decimals.
+// setNumber reads a number with two decimals as the value of a measure.
 func setNumber(s *scan.Line, r *tool.Report, m *measure.Measure) bool {
-	var v series.Optional[float64]
-	ok := optional(s, &v)
-	if v.Known {
-		r.Set(m, v.Value)
+	v, ok := s.Fixed(2, 0)
+	if ok && v >= 0 {
+		r.Set(m, v)
 	}
 	return ok
 }

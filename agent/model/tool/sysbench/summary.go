@@ -283,21 +283,10 @@ func (p *Parser) endSummary(emit func(*tool.Report)) {
 	}{
 		{tool.Transaction, m.transaction}, {tool.Query, m.query}, {tool.Read, m.read}, {tool.Write, m.write}, {tool.Other, m.other},
 		{opFsync, m.fsync}, {opByte, m.bytes}, {opReadByte, m.readByte}, {opWriteByte, m.writeByte},
+		{tool.ErrorCount, m.errors}, {tool.ReconnectCount, m.reconnects},
 	} {
-		if a.amount.rate.Known {
-			r.AddRate(a.operation, a.amount.rate.Value)
-		}
-		if a.amount.count.Known {
-			r.AddCount(a.operation, a.amount.count.Value)
-		}
-	}
-	r.Values.Set(tool.ErrorRate, m.errors.rate)
-	r.Values.Set(tool.ReconnectRate, m.reconnects.rate)
-	if m.errors.count.Known {
-		r.AddCount(tool.ErrorCount, m.errors.count.Value)
-	}
-	if m.reconnects.count.Known {
-		r.AddCount(tool.ReconnectCount, m.reconnects.count.Value)
+		r.AddKnownRate(a.operation, a.amount.rate)
+		r.AddKnownCount(a.operation, a.amount.count)
 	}
 	if !m.events.Known || m.events.Value > 0 { // otherwise nothing was measured
 		for _, l := range m.latencies {

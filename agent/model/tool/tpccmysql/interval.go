@@ -187,18 +187,13 @@ func fill(r *tool.Report, cells *[5]cell) {
 	for i := range cells {
 		total += cells[i].n
 	}
-	r.AddCount(tool.Transaction, total)
+	r.AddCountOver(tool.Transaction, total, r.IntervalSeconds.Value)
 	for i := range cells {
-		r.AddCount(kinds[i], cells[i].n)
+		r.AddCountOver(kinds[i], cells[i].n, r.IntervalSeconds.Value)
 	}
 	for i := range cells {
 		if cells[i].hasLate {
 			r.AddCount(lateKinds[i], cells[i].late)
-		}
-	}
-	if r.IntervalSeconds.Known {
-		for _, c := range r.Counts[:1+len(kinds)] {
-			r.AddRate(c.Operation, float64(c.N)/r.IntervalSeconds.Value)
 		}
 	}
 	for i := range cells {

@@ -121,13 +121,6 @@ func (p *Parser) summary(emit func(*tool.Report)) {
 	r.Threads, r.ElapsedSeconds = p.run.threads, t.seconds
 	r.Values.Set(tool.TpmC, t.tpmC)
 	total, complete := t.count(r)
-	if t.seconds.Known && t.seconds.Value > 0 {
-		for _, c := range r.Counts {
-			if c.Operation == tool.Transaction || isKind(c.Operation) {
-				r.AddRate(c.Operation, float64(c.N)/t.seconds.Value)
-			}
-		}
-	}
 	for i, row := range t.rows {
 		addLatency(r, kinds[i], "avg", row.average)
 	}
@@ -148,11 +141,11 @@ func (t *results) count(r *tool.Report) (total uint64, complete bool) {
 		retried += row.retry
 	}
 	if complete {
-		r.AddCount(tool.Transaction, total)
+		r.AddCountOver(tool.Transaction, total, t.seconds.Value)
 	}
 	for i, row := range t.rows {
 		if row.known {
-			r.AddCount(kinds[i], row.success+row.late)
+			r.AddCountOver(kinds[i], row.success+row.late, t.seconds.Value)
 		}
 	}
 	for i, row := range t.rows {
@@ -165,13 +158,4 @@ func (t *results) count(r *tool.Report) (total uint64, complete bool) {
 		r.AddCount(opRetry, retried)
 	}
 	return total, complete
-}
-
-func isKind(operation string) bool {
-	for _, k := range kinds {
-		if k == operation {
-			return true
-		}
-	}
-	return false
 }

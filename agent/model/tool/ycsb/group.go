@@ -156,9 +156,8 @@ func addCount(n *name, count uint64, r *tool.Report, t *tally) {
 		t.failed = series.Some(t.failed.Value + count)
 	case operation:
 		t.good += count
-		if t.seconds > 0 {
-			r.AddRate(n.operation, float64(count)/t.seconds)
-		}
+		r.AddCountOver(n.operation, count, t.seconds)
+		return
 	}
 	r.AddCount(n.operation, count)
 }

@@ -101,9 +101,7 @@ func (p *parser) status(s *stream, text []byte, cut bool, emit func(*tool.Report
 	case !h.rated && h.ops == 0 && ms > 0:
 		r.AddRate(tool.Transaction, 0)
 	}
-	if ops.Known {
-		r.AddCount(tool.Transaction, ops.Value)
-	}
+	r.AddKnownCount(tool.Transaction, ops)
 	s.tally = tally{seconds: ms / 1000}
 	if last.gap {
 		s.tally.seconds = 0 // the groups cover a part of the interval
@@ -155,10 +153,7 @@ func (p *parser) finishStatus(s *stream, emit func(*tool.Report)) {
 	s.pending = false
 	r := &s.report
 	if f := s.tally.failed; f.Known {
-		r.AddCount(tool.ErrorCount, f.Value)
-		if s.tally.seconds > 0 {
-			r.Set(tool.ErrorRate, float64(f.Value)/s.tally.seconds)
-		}
+		r.AddCountOver(tool.ErrorCount, f.Value, s.tally.seconds)
 		s.failures += f.Value
 	}
 	s.good += s.tally.good

@@ -194,17 +194,14 @@ func (s *summary) fill(g *groups, run int, r *tool.Report) {
 	r.Reset(tool.Summary, run)
 	r.ElapsedSeconds = s.elapsed
 	total := s.total()
-	if s.throughput.Known {
-		r.AddRate(tool.Transaction, s.throughput.Value)
-	}
-	if total.Known {
-		r.AddCount(tool.Transaction, total.Value)
-	}
+	r.AddKnownRate(tool.Transaction, s.throughput)
+	r.AddKnownCount(tool.Transaction, total)
 	for _, c := range s.report.Counts {
-		if s.elapsed.Known && s.elapsed.Value > 0 && g.isOperation(c.Operation) {
-			r.AddRate(c.Operation, float64(c.N)/s.elapsed.Value)
+		if g.isOperation(c.Operation) {
+			r.AddCountOver(c.Operation, c.N, s.elapsed.Value)
+		} else {
+			r.AddCount(c.Operation, c.N)
 		}
-		r.AddCount(c.Operation, c.N)
 	}
 	r.Latencies = append(r.Latencies, s.report.Latencies...)
 	failures, known := s.errors()
