@@ -7,6 +7,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/benchwatch/benchwatch/agent/base/secret"
+	"github.com/benchwatch/benchwatch/agent/model/tool/scan"
 )
 
 // maxText limits the shell text that is parsed, in bytes.
@@ -315,13 +316,7 @@ func quoteAll(args []string) (string, bool) {
 
 // plain reports whether every shell takes the argument literally.
 func plain(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		if (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && strings.IndexByte("-_./=:,@%+", c) < 0 {
-			return false
-		}
-	}
-	return s != ""
+	return scan.Only(s, scan.Small+scan.Capital+scan.Digits+"-_./=:,@%+")
 }
 
 // requote writes value in the form of the word src, so that unchanged parts stay the same byte for

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/model/tool/scan"
 )
 
 // wrapper is a program that starts the command in its arguments.
@@ -200,17 +201,7 @@ func shellText(words []string) (script, text int) {
 // isAssignment reports whether v is NAME=value.
 func isAssignment(v string) bool {
 	name, _, found := strings.Cut(v, "=")
-	return found && isVariable(name)
-}
-
-func isVariable(name string) bool {
-	for i := range len(name) {
-		c := name[i]
-		if c != '_' && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (i == 0 || c < '0' || c > '9') {
-			return false
-		}
-	}
-	return name != ""
+	return found && scan.Only(name, scan.Small+scan.Capital+scan.Digits+"_") && !scan.Only(name[:1], scan.Digits)
 }
 
 // base returns a program's name without the folder.

@@ -61,7 +61,7 @@ func (p *Parser) Parse(line tool.Line, emit func(*tool.Report)) tool.Verdict {
 	}
 	switch text[0] {
 	case '[':
-		if bytes.HasPrefix(text, []byte(current)) || bytes.HasPrefix(text, []byte(whole)) {
+		if scan.HasAnyPrefix(text, current, whole) {
 			return p.plain(text, emit)
 		}
 		if bytes.HasPrefix(text, []byte("[{")) {
@@ -101,7 +101,7 @@ func (p *Parser) word(text []byte, emit func(*tool.Report)) tool.Verdict {
 	if l.Literal("tpmC: ") {
 		return p.tpmC(l, emit)
 	}
-	if bytes.Contains(text, []byte("Takes(s): ")) || bytes.Contains(text, []byte("th(ms): ")) {
+	if scan.ContainsAny(text, "Takes(s): ", "th(ms): ") {
 		p.group.broken = true
 		return tool.Malformed
 	}
@@ -126,11 +126,11 @@ func (p *Parser) word(text []byte, emit func(*tool.Report)) tool.Verdict {
 			p.run.gaveUp++
 			return v
 		}
-	case fatal(text):
+	case scan.HasAnyPrefix(text, fatals...):
 		return p.fail(text, true, emit)
 	}
 	for _, h := range hints {
-		if rest, ok := bytes.CutPrefix(text, []byte(h.text)); ok && isNames(rest) {
+		if rest, ok := bytes.CutPrefix(text, []byte(h.text)); ok && (len(rest) == 0 || scan.Only(rest, scan.Small+scan.Digits+"_ ")) {
 			if p.over() {
 				p.open(h.workload, h.command, emit)
 				return tool.Reported
@@ -139,12 +139,6 @@ func (p *Parser) word(text []byte, emit func(*tool.Report)) tool.Verdict {
 		}
 	}
 	return tool.Ignored
-}
-
-func isNames(text []byte) bool {
-	return bytes.IndexFunc(text, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '_' && r != ' '
-	}) < 0
 }
 
 // stampedFailure recognises "[2026-11-21 02:00:18] execute run failed, err …".
@@ -161,19 +155,10 @@ var fatals = []string{
 	"Error: unknown ", "Error: invalid argument ", "Error: required flag", "Error: flag needs an argument", "Error: bad flag syntax",
 }
 
-func fatal(text []byte) bool {
-	for _, f := range fatals {
-		if bytes.HasPrefix(text, []byte(f)) {
-			return true
-		}
-	}
-	return false
-}
-
 // stderr reads a line of standard error, to which the driver writes, too. It does not distinguish
 // runs, so everything belongs to run 1.
 func (p *Parser) stderr(text []byte, emit func(*tool.Report)) tool.Verdict {
-	if !fatal(text) {
+	if !scan.HasAnyPrefix(text, fatals...) {
 		return tool.Ignored
 	}
 	var r tool.Report

@@ -100,7 +100,7 @@ func newColumn(heading string) *column {
 }
 
 func isPause(name []byte) bool {
-	return scan.HasPrefix(name, "KEYINGTIME-") || scan.HasPrefix(name, "THINKINGTIME-")
+	return scan.HasAnyPrefix(name, "KEYINGTIME-", "THINKINGTIME-")
 }
 
 // The two prefixes of rows.
@@ -227,13 +227,8 @@ type operation struct {
 
 // newOperation returns the operation with this printed name, nil for an impossible name.
 func newOperation(printed string) *operation {
-	if printed == "" {
+	if !scan.Only(printed, scan.Capital+scan.Digits+"_") {
 		return nil
-	}
-	for i := range len(printed) {
-		if c := printed[i]; c != '_' && (c < 'A' || c > 'Z') && (c < '0' || c > '9') {
-			return nil
-		}
 	}
 	base, failed := strings.CutSuffix(printed, "_ERR")
 	o := &operation{printed: printed, name: strings.ToLower(base), failed: failed}

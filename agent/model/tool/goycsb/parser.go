@@ -71,13 +71,13 @@ var (
 )
 
 // deadly are messages after which go-ycsb exits before the test.
-var deadly = [...][]byte{
-	[]byte("totalOpCount(operationcount/insertcount/recordcount): "),
-	[]byte("create db "),
-	[]byte("create workload "),
-	[]byte("panic: "),
-	[]byte("fatal error: "),
-	[]byte("Error: "),
+var deadly = []string{
+	"totalOpCount(operationcount/insertcount/recordcount): ",
+	"create db ",
+	"create workload ",
+	"panic: ",
+	"fatal error: ",
+	"Error: ",
 }
 
 // Parse implements tool.Parser.
@@ -248,7 +248,7 @@ func (p *parser) sample(text []byte) (v tool.Verdict, ok bool) {
 		return 0, false
 	}
 	a, b, ok := bytes.Cut(rest, []byte(","))
-	if !ok || !isNumber(a) || !isNumber(b) {
+	if !ok || !scan.Only(a, scan.Digits) || !scan.Only(b, scan.Digits) {
 		return 0, false
 	}
 	op := p.reader.operations.Find(name, newOperation)
@@ -267,15 +267,6 @@ func (p *parser) sample(text []byte) (v tool.Verdict, ok bool) {
 	p.samples[i].n++
 	p.samples[i].latencies.Record(latency, 1)
 	return tool.Reported, true
-}
-
-func isNumber(text []byte) bool {
-	for _, c := range text {
-		if c < '0' || c > '9' {
-			return false
-		}
-	}
-	return len(text) > 0
 }
 
 // distributions reports the latency distributions of the raw style.
@@ -348,12 +339,7 @@ func (p *parser) message(text []byte, f *message.Flood, r *secret.Redactor, run 
 }
 
 func isDeadly(text []byte) bool {
-	for _, d := range deadly {
-		if bytes.HasPrefix(text, d) {
-			return true
-		}
-	}
-	return bytes.HasSuffix(text, []byte(" is not registered")) || bytes.Contains(text, []byte("bad property: `"))
+	return scan.HasAnyPrefix(text, deadly...) || bytes.HasSuffix(text, []byte(" is not registered")) || bytes.Contains(text, []byte("bad property: `"))
 }
 
 func (p *parser) error(text string, run int, failed bool, emit func(*tool.Report)) {

@@ -43,7 +43,7 @@ const maxOperations = 64 // per block
 
 // newOperation returns the operation printed as raw, nil for an impossible name.
 func newOperation(raw string) *operation {
-	if !isOperation(raw) {
+	if !scan.Only(raw, scan.Capital+scan.Digits+"_") {
 		return nil
 	}
 	op := &operation{raw: raw, name: strings.ToLower(raw)}
@@ -56,15 +56,6 @@ func newOperation(raw string) *operation {
 		return nil // would be taken for the totals
 	}
 	return op
-}
-
-func isOperation(raw string) bool {
-	for i := range len(raw) {
-		if c := raw[i]; c != '_' && (c < 'A' || c > 'Z') && (c < '0' || c > '9') {
-			return false
-		}
-	}
-	return len(raw) > 0
 }
 
 // column is the meaning of a header such as 50th(us) or Avg(us).
@@ -114,7 +105,7 @@ func statistic(header string) string {
 		return s
 	}
 	p, ok := strings.CutSuffix(s, "th")
-	if !ok || p == "" || strings.Trim(p, "0123456789.") != "" {
+	if !ok || !scan.Only(p, scan.Digits+".") {
 		return ""
 	}
 	return "p" + p
@@ -188,15 +179,7 @@ func (d *reader) plain(text []byte, r *row) bool {
 
 // isRule reports whether text is a border of a table: +-----+----+.
 func isRule(text []byte) bool {
-	if len(text) < 3 || text[0] != '+' || text[len(text)-1] != '+' {
-		return false
-	}
-	for _, c := range text {
-		if c != '+' && c != '-' {
-			return false
-		}
-	}
-	return true
+	return len(text) > 2 && text[0] == '+' && text[len(text)-1] == '+' && scan.Only(text, "+-")
 }
 
 // isHeader reports whether text is the head of a table.

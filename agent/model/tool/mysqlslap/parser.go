@@ -109,12 +109,8 @@ func (p *Parser) row(text []byte, emit func(*tool.Report)) tool.Verdict {
 		}
 		seconds[i] = v
 	}
-	clients, ok := l.Count()
-	if !ok || clients > maxClients || !l.Literal(",") {
-		return tool.Malformed
-	}
-	queries, ok := l.Count()
-	if !ok || !l.End() {
+	var clients, queries uint64
+	if !l.CountTo(&clients) || clients > maxClients || !l.Literal(",") || !l.CountTo(&queries) || !l.End() {
 		return tool.Malformed
 	}
 	p.block = block{
@@ -128,12 +124,7 @@ func (p *Parser) row(text []byte, emit func(*tool.Report)) tool.Verdict {
 
 // word reports whether s can be the name of an engine or a load type.
 func word(s []byte) bool {
-	for _, c := range s {
-		if c != '_' && c != '-' && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') {
-			return false
-		}
-	}
-	return len(s) <= 64
+	return len(s) == 0 || len(s) <= 64 && scan.Only(s, "_-"+scan.Small+scan.Capital+scan.Digits)
 }
 
 // end reports the block.

@@ -95,11 +95,7 @@ type entry struct {
 }
 
 func (e *entry) read(l scan.Line) bool {
-	var ok bool
-	if e.client, ok = l.Int(); !ok || !l.Literal(" ") {
-		return false
-	}
-	if e.number, ok = l.Count(); !ok || !l.Literal(" ") {
+	if !l.IntTo(&e.client) || !l.Literal(" ") || !l.CountTo(&e.number) || !l.Literal(" ") {
 		return false
 	}
 	switch {
@@ -114,25 +110,16 @@ func (e *entry) read(l scan.Line) bool {
 		}
 		e.latency = int64(n)
 	}
-	if !l.Literal(" ") {
-		return false
-	}
-	if e.script, ok = l.Int(); !ok || !l.Literal(" ") {
-		return false
-	}
-	seconds, ok := l.Count()
-	if !ok || seconds < earliest || seconds > latest || !l.Literal(" ") {
-		return false
-	}
-	micros, ok := l.Count()
-	if !ok || micros > 999_999 {
+	var seconds, micros uint64
+	if !l.Literal(" ") || !l.IntTo(&e.script) || !l.Literal(" ") || !l.CountTo(&seconds) || !l.Literal(" ") || !l.CountTo(&micros) ||
+		seconds < earliest || seconds > latest || micros > 999_999 {
 		return false
 	}
 	e.at = int64(seconds*1e6 + micros)
 	var more [2]uint64
 	columns := 0
 	for ; columns < 2 && l.Literal(" "); columns++ {
-		if more[columns], ok = l.Count(); !ok || more[columns] > maxLatency {
+		if !l.CountTo(&more[columns]) || more[columns] > maxLatency {
 			return false
 		}
 	}

@@ -197,12 +197,10 @@ const aborted = "Run was aborted"
 // complaint recognises an error message. Since version 12 it begins with the program and the level;
 // before, it has neither.
 func complaint(text []byte) bool {
-	for _, prefix := range []string{"pgbench: error: ", "pgbench: fatal: ", aborted, "Connection to database ", "connection to database "} {
-		if scan.HasPrefix(text, prefix) {
-			return true
-		}
+	if scan.HasAnyPrefix(text, "pgbench: error: ", "pgbench: fatal: ", aborted, "Connection to database ", "connection to database ") {
+		return true
 	}
-	if scan.HasPrefix(text, "client ") || scan.HasPrefix(text, "Client ") {
+	if scan.HasAnyPrefix(text, "client ", "Client ") {
 		return bytes.Contains(text[:min(len(text), 80)], []byte(" aborted in "))
 	}
 	head := text[:min(len(text), 512)]

@@ -41,13 +41,7 @@ func (p *progressLine) read(l scan.Line) bool {
 	if p.at, decimals, ok = l.Number(0); !ok || decimals != 1 && decimals != 3 || !l.Literal(" s, ") {
 		return false
 	}
-	if p.tps, ok = l.Fixed(1, 0); !ok || !l.Literal(" tps, lat ") {
-		return false
-	}
-	if p.mean, ok = l.Fixed(3, 3); !ok || !l.Literal(" ms stddev ") {
-		return false
-	}
-	if p.stddev, ok = l.Fixed(3, 3); !ok {
+	if !l.FixedTo(&p.tps, 1, 0) || !l.Literal(" tps, lat ") || !l.FixedTo(&p.mean, 3, 3) || !l.Literal(" ms stddev ") || !l.FixedTo(&p.stddev, 3, 3) {
 		return false
 	}
 	for !l.End() {

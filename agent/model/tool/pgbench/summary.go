@@ -129,12 +129,8 @@ func (t *summary) add(text []byte) tool.Verdict {
 
 // scheduleLag reads how long transactions waited for a thread, after "avg ".
 func (t *summary) scheduleLag(l scan.Line) tool.Verdict {
-	lag, ok := l.Fixed(3, 3)
-	if !ok || !l.Literal(" (max ") {
-		return tool.Malformed
-	}
-	most, ok := l.Fixed(3, 3)
-	if !ok || !l.Literal(") ms") || !l.End() {
+	var lag, most float64
+	if !l.FixedTo(&lag, 3, 3) || !l.Literal(" (max ") || !l.FixedTo(&most, 3, 3) || !l.Literal(") ms") || !l.End() {
 		return tool.Malformed
 	}
 	t.lag, t.maxLag = series.Of(lag), series.Of(most)

@@ -6,8 +6,11 @@
 package scan
 
 import (
+	"bytes"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/model/tool/decimal"
 )
@@ -31,6 +34,28 @@ func (l *Line) Skip(n int) { l.at += n }
 // HasPrefix reports whether text begins with prefix.
 func HasPrefix(text []byte, prefix string) bool {
 	return len(text) >= len(prefix) && string(text[:len(prefix)]) == prefix
+}
+
+// HasAnyPrefix reports whether text begins with one of prefixes.
+func HasAnyPrefix(text []byte, prefixes ...string) bool {
+	return slices.ContainsFunc(prefixes, func(prefix string) bool { return HasPrefix(text, prefix) })
+}
+
+// ContainsAny reports whether text contains one of parts.
+func ContainsAny(text []byte, parts ...string) bool {
+	return slices.ContainsFunc(parts, func(part string) bool { return bytes.Contains(text, []byte(part)) })
+}
+
+// Classes of characters in names.
+const (
+	Digits  = "0123456789"
+	Capital = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	Small   = "abcdefghijklmnopqrstuvwxyz"
+)
+
+// Only reports whether text has only these characters, and at least one.
+func Only[T string | []byte](text T, characters string) bool {
+	return len(text) > 0 && strings.Trim(string(text), characters) == ""
 }
 
 // Next returns the next byte without reading it, 0 at the end.
@@ -110,6 +135,24 @@ func (l *Line) Count() (uint64, bool) {
 	ok := i > l.at
 	l.at = i
 	return n, ok
+}
+
+// CountTo is Count that sets n.
+func (l *Line) CountTo(n *uint64) (ok bool) {
+	*n, ok = l.Count()
+	return ok
+}
+
+// IntTo is Int that sets n.
+func (l *Line) IntTo(n *int) (ok bool) {
+	*n, ok = l.Int()
+	return ok
+}
+
+// FixedTo is Fixed that sets v.
+func (l *Line) FixedTo(v *float64, places, shift int) (ok bool) {
+	*v, ok = l.Fixed(places, shift)
+	return ok
 }
 
 // Int reads a whole number up to [math.MaxInt32], after optional blanks. Larger numbers are

@@ -436,25 +436,16 @@ func resembles(text []byte) bool {
 			return true
 		}
 	}
-	return contains(text, fragments)
+	return scan.ContainsAny(text, fragments...)
 }
 
 // fragments occur in interval lines and hardly anywhere else.
 var fragments = []string{"thds: ", " tps: ", "(r/w/o: ", "lat (ms,", "reconn/s: ", "queue length: ", "response time: ", "] threads: "}
 
-func contains(text []byte, words []string) bool {
-	for _, w := range words {
-		if bytes.Contains(text, []byte(w)) {
-			return true
-		}
-	}
-	return false
-}
-
 // fragment classifies a line that no other function recognised: it is Malformed if it contains a
 // piece of an interval line.
 func (p *Parser) fragment(line []byte) tool.Verdict {
-	if !contains(line, fragments) && !cutStamp(line) {
+	if !scan.ContainsAny(line, fragments...) && !cutStamp(line) {
 		return tool.Ignored
 	}
 	p.run.gap = true

@@ -81,24 +81,14 @@ var usageErrors = []string{
 }
 
 func usageError(text []byte) bool {
-	for _, prefix := range usageErrors {
-		if scan.HasPrefix(text, prefix) {
-			return true
-		}
-	}
-	for _, suffix := range []string{" test requires a command argument.", " test does not implement the '", " test does not have the '"} {
-		if bytes.Contains(text, []byte(suffix)) {
-			return true
-		}
-	}
-	return false
+	return scan.HasAnyPrefix(text, usageErrors...) ||
+		scan.ContainsAny(text, " test requires a command argument.", " test does not implement the '", " test does not have the '")
 }
 
 // stderr reads a line of standard error. It must not change the meaning of standard output.
 // Standard error does not distinguish runs, so everything belongs to run 1.
 func (p *Parser) stderr(text []byte, emit func(*tool.Report)) tool.Verdict {
-	if !usageError(text) && !scan.HasPrefix(text, "PANIC: ") &&
-		!scan.HasPrefix(text, "FATAL: ") && !scan.HasPrefix(text, "ALERT: ") {
+	if !usageError(text) && !scan.HasAnyPrefix(text, "PANIC: ", "FATAL: ", "ALERT: ") {
 		return tool.Ignored
 	}
 	r := &p.report

@@ -10,6 +10,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/model/tool/option"
+	"github.com/benchwatch/benchwatch/agent/model/tool/scan"
 )
 
 // Name is the tool's name in reports.
@@ -209,12 +210,7 @@ func (o *options) labels() map[string]string {
 
 // isLabel reports whether name can be the name of a label.
 func isLabel(name string) bool {
-	for i, c := range []byte(name) {
-		if c != '_' && (c < 'a' || c > 'z') && (i == 0 || c < '0' || c > '9') {
-			return false
-		}
-	}
-	return name != "" && len(name) <= maxLabel
+	return scan.Only(name, scan.Small+scan.Digits+"_") && !scan.Only(name[:1], scan.Digits) && len(name) <= maxLabel
 }
 
 // insert adds the arguments missing for live reports if they are known to be harmless.

@@ -119,47 +119,25 @@ func readCells(l *scan.Line, cells *[5]cell) bool {
 }
 
 func readNewOrder(l *scan.Line, c *cell) (ok bool) {
-	if c.n, ok = l.Count(); !ok {
-		return false
+	ok = l.CountTo(&c.n)
+	if ok && l.Literal(", 95%: ") {
+		ok = c.time(l, &c.p95) && l.Literal(", 99%: ") && c.time(l, &c.p99) && l.Literal(",")
 	}
-	if l.Literal(", 95%: ") {
-		if c.p95, ok = c.time(l); !ok || !l.Literal(", 99%: ") {
-			return false
-		}
-		if c.p99, ok = c.time(l); !ok || !l.Literal(",") {
-			return false
-		}
-	}
-	if !l.Literal(" max_rt: ") {
-		return false
-	}
-	c.max, ok = c.time(l)
-	return ok && c.decimals == 3
+	return ok && l.Literal(" max_rt: ") && c.time(l, &c.max) && c.decimals == 3
 }
 
-func readCountAndMax(l *scan.Line, c *cell) (ok bool) {
-	if c.n, ok = l.Count(); !ok || !l.Literal("|") {
-		return false
-	}
-	c.max, ok = c.time(l)
-	return ok
+func readCountAndMax(l *scan.Line, c *cell) bool {
+	return l.CountTo(&c.n) && l.Literal("|") && c.time(l, &c.max)
 }
 
 func readCountAndPercentile(l *scan.Line, c *cell) (ok bool) {
-	if c.n, ok = l.Count(); !ok {
-		return false
+	ok = l.CountTo(&c.n)
+	if c.hasLate = ok && l.Literal("("); c.hasLate {
+		ok = l.CountTo(&c.late) && l.Literal(")")
 	}
-	if l.Literal("(") {
-		c.hasLate = true
-		if c.late, ok = l.Count(); !ok || !l.Literal(")") {
-			return false
-		}
-	}
-	if !l.Literal(":") {
-		return false
-	}
+	ok = ok && l.Literal(":")
 	before := *l
-	if c.p99, ok = c.time(l); !ok {
+	if !ok || !c.time(l, &c.p99) {
 		return false
 	}
 	if c.decimals == 1 || c.decimals == 2 {
@@ -167,17 +145,17 @@ func readCountAndPercentile(l *scan.Line, c *cell) (ok bool) {
 		c.p90, _, _ = before.Number(0)
 	}
 	if c.hasMax = l.Literal("|"); c.hasMax {
-		c.max, ok = c.time(l)
+		ok = c.time(l, &c.max)
 	}
 	return ok && c.decimals >= 1 && c.decimals <= 3
 }
 
-// time reads milliseconds and returns seconds.
-func (c *cell) time(l *scan.Line) (float64, bool) {
+// time reads milliseconds as seconds.
+func (c *cell) time(l *scan.Line, seconds *float64) bool {
 	v, decimals, ok := l.Number(-3)
 	c.decimalsDiffer = c.decimalsDiffer || c.decimals != 0 && decimals != c.decimals
-	c.decimals = decimals
-	return v, ok
+	*seconds, c.decimals = v, decimals
+	return ok
 }
 
 // fill adds the cells to r. A time of 0 means unknown: the tool prints it if there was no

@@ -131,7 +131,7 @@ func (p *Parser) word(text []byte, emit func(*tool.Report)) tool.Verdict {
 
 // fragment recognises the rest of a truncated interval line.
 func fragment(text []byte) bool {
-	if bytes.Contains(text, []byte("max_rt: ")) || bytes.Contains(text, []byte("9%: ")) {
+	if scan.ContainsAny(text, "max_rt: ", "9%: ") {
 		return true
 	}
 	if i := bytes.IndexByte(text, '|'); i > 0 && i+1 < len(text) && isDigit(text[i-1]) && isDigit(text[i+1]) {
@@ -161,8 +161,7 @@ const maxSetting = 1 << 30
 // stderr reads a line of standard error. It does not distinguish runs, so everything belongs to run
 // 1.
 func (p *Parser) stderr(text []byte, emit func(*tool.Report)) tool.Verdict {
-	if !serverError(text) && !bytes.HasPrefix(text, []byte("error at ")) && !bytes.Contains(text, []byte(": invalid option -- ")) &&
-		!bytes.Contains(text, []byte(": option requires an argument -- ")) {
+	if !serverError(text) && !scan.HasPrefix(text, "error at ") && !scan.ContainsAny(text, ": invalid option -- ", ": option requires an argument -- ") {
 		return tool.Ignored
 	}
 	r := &p.report
@@ -178,10 +177,8 @@ func serverError(text []byte) bool {
 	if _, ok := l.Count(); !ok || !l.Literal(", ") || len(l.Rest()) < 5 {
 		return false
 	}
-	for _, c := range l.Rest()[:5] {
-		if (c < '0' || c > '9') && (c < 'A' || c > 'Z') {
-			return false
-		}
+	if !scan.Only(l.Rest()[:5], scan.Digits+scan.Capital) {
+		return false
 	}
 	l.Skip(5)
 	return l.Literal(", ") || l.Literal(",") && l.End()

@@ -70,11 +70,7 @@ func (t *results) row(l scan.Line) tool.Verdict {
 		name string
 		to   *uint64
 	}{{"sc:", &r.success}, {"lt:", &r.late}, {"rt:", &r.retry}, {"fl:", &r.failed}} {
-		l.Blanks()
-		if !l.Literal(f.name) {
-			return tool.Malformed
-		}
-		if *f.to, ok = l.Count(); !ok {
+		if l.Blanks(); !l.Literal(f.name) || !l.CountTo(f.to) {
 			return tool.Malformed
 		}
 	}

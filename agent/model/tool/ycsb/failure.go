@@ -2,37 +2,39 @@ package ycsb
 
 import (
 	"bytes"
+
+	"github.com/benchwatch/benchwatch/agent/model/tool/scan"
 )
 
 // fatal are messages after which YCSB ends before the test, yet with exit status 0.
-var fatal = [...][]byte{
-	[]byte("Unable to open the properties file "),
-	[]byte("Missing property: "),
-	[]byte("Failed check required properties."),
-	[]byte("Unknown DB "),
-	[]byte("Error initializing datastore bindings."),
-	[]byte("Unknown option "),
-	[]byte("Missing argument value for "),
-	[]byte("Argument '-p' expected to be in key=value format"),
-	[]byte("An argument value without corresponding argument specifier"),
-	[]byte("An argument specifier without corresponding value"),
-	[]byte("At least one argument specifying a workload is required."),
-	[]byte("Error: Could not find or load main class "),
-	[]byte("[ERROR] "),
-	[]byte("Invalid combination of insertstart, insertcount and recordcount."),
+var fatal = []string{
+	"Unable to open the properties file ",
+	"Missing property: ",
+	"Failed check required properties.",
+	"Unknown DB ",
+	"Error initializing datastore bindings.",
+	"Unknown option ",
+	"Missing argument value for ",
+	"Argument '-p' expected to be in key=value format",
+	"An argument value without corresponding argument specifier",
+	"An argument specifier without corresponding value",
+	"At least one argument specifying a workload is required.",
+	"Error: Could not find or load main class ",
+	"[ERROR] ",
+	"Invalid combination of insertstart, insertcount and recordcount.",
 }
 
 // failures are prefixes of messages about failed operations.
-var failures = [...][]byte{
-	[]byte("Error "),
-	[]byte("Error: "),
-	[]byte("ERROR"),
-	[]byte("Exception while "),
-	[]byte("Exception in thread "),
-	[]byte("Could not "),
-	[]byte("Nothing updated for key "),
-	[]byte("Nothing deleted for key "),
-	[]byte("Nothing found in scan for key "),
+var failures = []string{
+	"Error ",
+	"Error: ",
+	"ERROR",
+	"Exception while ",
+	"Exception in thread ",
+	"Could not ",
+	"Nothing updated for key ",
+	"Nothing deleted for key ",
+	"Nothing found in scan for key ",
 }
 
 // severity is how bad a line other than a report is.
@@ -49,23 +51,16 @@ func severityOf(text []byte) severity {
 	if len(text) == 0 || text[0] == '\t' || text[0] == ' ' {
 		return harmless
 	}
-	for _, p := range fatal {
-		if bytes.HasPrefix(text, p) {
-			return deadly
-		}
-	}
-	if isThrowable(text) || bytes.HasPrefix(text, []byte("Exception in thread ")) {
+	switch {
+	case scan.HasAnyPrefix(text, fatal...):
+		return deadly
+	case isThrowable(text), scan.HasPrefix(text, "Exception in thread "):
 		return exception
-	}
-	if bytes.HasPrefix(text, []byte("Could not wait until max specified time")) {
+	case scan.HasPrefix(text, "Could not wait until max specified time"):
 		return harmless // the run ended before its time limit
-	}
-	for _, p := range failures {
-		if bytes.HasPrefix(text, p) {
-			return failure
-		}
-	}
-	if bytes.Contains(text, []byte("ycsb: error: ")) || bytes.Contains(text, []byte("ycsb.sh: error: ")) {
+	case scan.HasAnyPrefix(text, failures...):
+		return failure
+	case scan.ContainsAny(text, "ycsb: error: ", "ycsb.sh: error: "):
 		return deadly
 	}
 	// A logger's line: "01:54:05.536 [Thread-9] ERROR org.mongodb.driver …".

@@ -260,7 +260,5 @@ func newStat(raw string) *string {
 // isPercentile reports whether raw is a number such as 99 or 99.9.
 func isPercentile(raw string) bool {
 	whole, decimals, point := strings.Cut(raw, ".")
-	return len(raw) <= 12 && isNumber(whole) && (!point || isNumber(decimals))
+	return len(raw) <= 12 && scan.Only(whole, scan.Digits) && (!point || scan.Only(decimals, scan.Digits))
 }
-
-func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }

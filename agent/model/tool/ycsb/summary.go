@@ -70,7 +70,7 @@ func (s *summary) add(g *groups, metric, measurement, value []byte) tool.Verdict
 		return tool.Ignored
 	}
 	n := g.names.Find(metric, newName)
-	if n == nil || n.kind == unused || !validName(metric) {
+	if n == nil || n.kind == unused || !scan.Only(metric, scan.Small+scan.Capital+scan.Digits+"_-") {
 		return tool.Ignored
 	}
 	m := string(measurement)
@@ -118,15 +118,6 @@ func (s *summary) add(g *groups, metric, measurement, value []byte) tool.Verdict
 }
 
 const maxLatencies = 2048
-
-func validName(metric []byte) bool {
-	for _, c := range metric {
-		if !isNameByte(c) {
-			return false
-		}
-	}
-	return len(metric) > 0
-}
 
 func (s *summary) addOverall(measurement, value []byte) tool.Verdict {
 	switch string(measurement) {
