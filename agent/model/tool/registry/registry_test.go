@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -38,6 +39,41 @@ func TestSniff(t *testing.T) {
 				case stream == tool.Stdout && len(tooltest.Parse(own, tooltest.Lines(stream, text)).Reports) > 0:
 					t.Errorf("%s: the first %d bytes are not recognised", file, size)
 				}
+			}
+		}
+	}
+}
+
+// TestAllocations guards that reading an interval's lines allocates no memory, once the parser knows the names in them.
+func TestAllocations(t *testing.T) {
+	for _, own := range Tools {
+		for _, file := range recorded(t, filepath.Join("..", strings.ReplaceAll(own.Name, "-", ""), "testdata")) {
+			p, lines := own.NewParser(tool.Description{}), tooltest.Read(t, tool.Stdout, file)
+			var last tool.Kind
+			reports, intervals, allocations, pending := 0, 0, uint64(0), uint64(0)
+			emit := func(r *tool.Report) { last, reports = r.Kind, reports+1 }
+			for range 2 {
+				intervals, allocations, pending = 0, 0, 0
+				for _, l := range lines {
+					var before, after runtime.MemStats
+					previous := last
+					reports = 0
+					runtime.ReadMemStats(&before)
+					verdict := p.Parse(l, emit)
+					runtime.ReadMemStats(&after)
+					if verdict == tool.Reported {
+						pending += after.Mallocs - before.Mallocs
+					}
+					if reports == 1 && previous == tool.Interval && last == tool.Interval {
+						intervals, allocations = intervals+1, allocations+pending
+					}
+					if reports > 0 {
+						pending = 0
+					}
+				}
+			}
+			if allocations > uint64(intervals)/4 { // messages in between have some
+				t.Errorf("%s: %d allocations for %d intervals", file, allocations, intervals)
 			}
 		}
 	}
