@@ -73,9 +73,7 @@ func value(s string, start, end int) (from, to int, ok bool) {
 	}
 	closed := i > end
 	gap := i
-	for i < len(s) && isBlank(s[i]) {
-		i++
-	}
+	i = skipBlanks(s, i)
 	switch {
 	case i < len(s) && (s[i] == '=' || s[i] == ':'):
 		if i, ok = afterSeparator(s, start, i); !ok {
@@ -125,9 +123,7 @@ func afterSeparator(s string, start, i int) (int, bool) {
 	for i < len(s) && (s[i] == '=' || s[i] == '>') {
 		i++
 	}
-	for i < len(s) && isBlank(s[i]) {
-		i++
-	}
+	i = skipBlanks(s, i)
 	if !colon {
 		return i, true
 	}
@@ -203,10 +199,7 @@ func extent(s string, start, end, i int) (from, to int) {
 	case (s[i] == '"' || s[i] == '\'') && i+1 < len(s):
 		return i + 1, closing(s, i+1, s[i])
 	case s[i] == '[' && i+1 < len(s):
-		if n := strings.IndexAny(s[i:], "]\r\n"); n >= 0 {
-			return i + 1, i + n
-		}
-		return i + 1, len(s)
+		return i + 1, until(s, i, "]\r\n")
 	case strings.HasPrefix(s[i:], `\"`):
 		// JSON inside a JSON string.
 		n := strings.Index(s[i+2:], `\"`)
@@ -218,10 +211,7 @@ func extent(s string, start, end, i int) (from, to int) {
 		// The whole pair is quoted: '--password=a b'.
 		return i, closing(s, i, before)
 	case before == '?' || before == '&' || before == ';':
-		if n := strings.IndexAny(s[i:], "&; \t\r\n\"'`<>"); n >= 0 {
-			return i, i + n
-		}
-		return i, len(s)
+		return i, until(s, i, "&; \t\r\n\"'`<>")
 	case before == '[' || s[start] != '-' && beginsLine(s, start) && s[start:end] != strings.ToUpper(s[start:end]):
 		// A line of an option file; its value can contain blanks.
 		return i, optionEnd(s, i)
@@ -243,11 +233,22 @@ func closing(s string, i int, quote byte) int {
 }
 
 // line returns the end of the line at i.
-func line(s string, i int) int {
-	if n := strings.IndexAny(s[i:], "\r\n"); n >= 0 {
+func line(s string, i int) int { return until(s, i, "\r\n") }
+
+// until returns the index of the first of these characters from i on, or the end of s.
+func until(s string, i int, characters string) int {
+	if n := strings.IndexAny(s[i:], characters); n >= 0 {
 		return i + n
 	}
 	return len(s)
+}
+
+// skipBlanks returns the index of the first character from i on that is not blank.
+func skipBlanks(s string, i int) int {
+	for i < len(s) && isBlank(s[i]) {
+		i++
+	}
+	return i
 }
 
 func beginsLine(s string, start int) bool {
@@ -257,31 +258,17 @@ func beginsLine(s string, start int) bool {
 	return start == 0 || s[start-1] == '\n' || s[start-1] == '\r'
 }
 
+// nextOption matches the text between two options on one line.
+var nextOption = regexp.MustCompile(`[ \t]+[\w.-]+=`)
+
 // optionEnd returns the end of the value of an option: the end of the line or
 // the start of the next name=value.
 func optionEnd(s string, i int) int {
-	end := line(s, i)
-	for j := i; j < end; j++ {
-		if !isBlank(s[j]) {
-			continue
-		}
-		blank, k := j, j
-		for k < end && isBlank(s[k]) {
-			k++
-		}
-		name := k
-		for k < end && isName(s[k]) {
-			k++
-		}
-		if k > name && k < end && s[k] == '=' {
-			return blank
-		}
-		j = name - 1
+	value := s[i:line(s, i)]
+	if next := nextOption.FindStringIndex(value); next != nil {
+		return i + next[0]
 	}
-	for end > i && isBlank(s[end-1]) {
-		end--
-	}
-	return end
+	return i + len(strings.TrimRight(value, " \t"))
 }
 
 // wordEnd returns the end of a word without quotes. A quote ends the word only

@@ -283,7 +283,7 @@ func TestReadNotes(t *testing.T) {
 func TestOSReadFile(t *testing.T) {
 	dir := t.TempDir()
 	small, large := filepath.Join(dir, "small"), filepath.Join(dir, "large")
-	for name, size := range map[string]int{small: 10, large: maxFile + 1} {
+	for name, size := range map[string]int{small: 10, large: secret.MaxFile + 1} {
 		if err := os.WriteFile(name, make([]byte, size), 0o600); err != nil {
 			t.Fatal(err)
 		}

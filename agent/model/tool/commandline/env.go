@@ -2,18 +2,14 @@ package commandline
 
 import (
 	"errors"
-	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/benchwatch/benchwatch/agent/base/secret"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 )
-
-// maxFile is the number of bytes read from a configuration file.
-const maxFile = 1 << 20
 
 // Env is the environment of a command.
 type Env struct {
@@ -28,33 +24,9 @@ type Env struct {
 	NoInject bool
 }
 
-// OS returns the Env of this process. It reads only regular files of at most 1 MiB: reading a pipe
-// would block and take data away from the tool.
+// OS returns the Env of this process. It reads only regular files: reading a pipe would take data away from the tool.
 func OS() Env {
-	return Env{ReadFile: readFile, Getenv: os.Getenv, Environ: os.Environ()}
-}
-
-func readFile(name string) ([]byte, error) {
-	info, err := os.Stat(name)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("read %s: not a regular file", name)
-	}
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(data) > maxFile {
-		return nil, fmt.Errorf("read %s: larger than %d bytes", name, maxFile)
-	}
-	return data, nil
+	return Env{ReadFile: secret.ReadRegular, Getenv: os.Getenv, Environ: os.Environ()}
 }
 
 // surroundings are an Env as changed by parts of the command. Methods return changed copies.

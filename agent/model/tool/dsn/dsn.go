@@ -2,7 +2,10 @@
 // and PostgreSQL's keywords.
 package dsn
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // Address is the destination of a connection string.
 type Address struct {
@@ -88,30 +91,14 @@ func oracle(s string) (a Address) {
 // bench'`. It leaves out what it can't read.
 func Keywords(s string) map[string]string {
 	values := map[string]string{}
-	for {
-		key, rest, found := strings.Cut(s, "=")
-		if !found {
-			return values
-		}
-		rest = strings.TrimLeft(rest, " \t\n")
-		var value strings.Builder
-		quoted := strings.HasPrefix(rest, "'")
-		i := 0
-		if quoted {
-			i = 1
-		}
-		for ; i < len(rest); i++ {
-			c := rest[i]
-			if quoted && c == '\'' || !quoted && strings.IndexByte(" \t\n", c) >= 0 {
-				i++
-				break
-			}
-			if c == '\\' && i+1 < len(rest) {
-				i++
-			}
-			value.WriteByte(rest[i])
-		}
-		values[strings.TrimSpace(key)] = value.String()
-		s = rest[min(i, len(rest)):]
+	for _, m := range keyword.FindAllStringSubmatch(s, -1) {
+		values[m[1]] = escaped.ReplaceAllString(m[2]+m[3], "$1")
 	}
+	return values
 }
+
+var (
+	// keyword matches key = 'value' and key=value. The closing quote may be missing.
+	keyword = regexp.MustCompile(`(?s)([^\s=]+)\s*=\s*(?:'((?:[^'\\]|\\.)*)'?|((?:[^\s\\]|\\.|\\$)*))`)
+	escaped = regexp.MustCompile(`(?s)\\(.)`)
+)

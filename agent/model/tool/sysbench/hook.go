@@ -151,26 +151,10 @@ func (h *hook) csv(p *Parser, text []byte, emit func(*tool.Report)) (tool.Verdic
 	return tool.Malformed, true
 }
 
-// object is the set of keys read from a JSON object, one bit per key.
+// object is the set of keys read from a JSON object: a bit for each entry of jsonKeys, and opened.
 type object uint16
 
 const opened object = 1 << 15
-
-const (
-	keyTime object = 1 << iota
-	keyThreads
-	keyTps
-	keyQps
-	keyTotal
-	keyReads
-	keyWrites
-	keyOther
-	keyLatency
-	keyErrors
-	keyReconnects
-)
-
-const complete = opened | (keyReconnects<<1 - 1)
 
 // json reads the array of report_json line by line. Since no newline follows a closing brace, the
 // next output is glued to it; an object is therefore reported with its last value.
@@ -225,62 +209,54 @@ func (p *Parser) lostObject(h *hook) {
 	}
 }
 
-// jsonKeys are the names of the keys.
+// jsonKeys are the keys, with functions that read their values into a report. stat is the name of the latency.
 var jsonKeys = []struct {
 	text string
-	key  object
+	read func(s *scan.Line, r *tool.Report, stat string) bool
 }{
-	{`"time": `, keyTime}, {`"threads": `, keyThreads}, {`"tps": `, keyTps}, {`"qps": {`, keyQps},
-	{`"total": `, keyTotal}, {`"reads": `, keyReads}, {`"writes": `, keyWrites}, {`"other": `, keyOther},
-	{`"latency": `, keyLatency}, {`"errors": `, keyErrors}, {`"reconnects": `, keyReconnects},
+	{`"time": `, func(s *scan.Line, r *tool.Report, _ string) bool {
+		n, ok := s.Int()
+		r.ElapsedSeconds = series.Some(float64(n))
+		return ok
+	}},
+	{`"threads": `, func(s *scan.Line, r *tool.Report, _ string) bool {
+		r.Threads.Known = true
+		return s.IntTo(&r.Threads.Value)
+	}},
+	{`"tps": `, rateOf(tool.Transaction)},
+	{`"qps": {`, func(*scan.Line, *tool.Report, string) bool { return true }},
+	{`"total": `, rateOf(tool.Query)},
+	{`"reads": `, rateOf(tool.Read)},
+	{`"writes": `, rateOf(tool.Write)},
+	{`"other": `, rateOf(tool.Other)},
+	{`"latency": `, func(s *scan.Line, r *tool.Report, stat string) bool {
+		latency, ok := s.Fixed(2, 3)
+		addLatency(r, stat, latency)
+		return ok
+	}},
+	{`"errors": `, func(s *scan.Line, r *tool.Report, _ string) bool { return setNumber(s, r, tool.ErrorRate) }},
+	{`"reconnects": `, func(s *scan.Line, r *tool.Report, _ string) bool { return setNumber(s, r, tool.ReconnectRate) }},
+}
+
+var complete = opened | 1<<len(jsonKeys) - 1
+
+func rateOf(operation string) func(*scan.Line, *tool.Report, string) bool {
+	return func(s *scan.Line, r *tool.Report, _ string) bool { return rate(s, r, operation) }
 }
 
 // value reads one line of a JSON object. It skips a script's own keys.
 func (h *hook) value(text []byte) bool {
 	s := scan.New(text)
-	for _, k := range jsonKeys {
+	for i, k := range jsonKeys {
 		if !s.Literal(k.text) {
 			continue
 		}
-		if h.object&k.key != 0 || !h.number(&s, k.key) {
+		if h.object&(1<<i) != 0 || !k.read(&s, h.report, h.stat) {
 			return false
 		}
 		s.Literal(",")
-		h.object |= k.key
+		h.object |= 1 << i
 		return s.End()
 	}
 	return true
-}
-
-func (h *hook) number(s *scan.Line, key object) bool {
-	r := h.report
-	var n int
-	var latency float64
-	ok := true
-	switch key {
-	case keyTime:
-		n, ok = s.Int()
-		r.ElapsedSeconds = series.Some(float64(n))
-	case keyThreads:
-		n, ok = s.Int()
-		r.Threads = series.Some(n)
-	case keyTps:
-		ok = rate(s, r, tool.Transaction)
-	case keyTotal:
-		ok = rate(s, r, tool.Query)
-	case keyReads:
-		ok = rate(s, r, tool.Read)
-	case keyWrites:
-		ok = rate(s, r, tool.Write)
-	case keyOther:
-		ok = rate(s, r, tool.Other)
-	case keyLatency:
-		latency, ok = s.Fixed(2, 3)
-		addLatency(r, h.stat, latency)
-	case keyErrors:
-		ok = setNumber(s, r, tool.ErrorRate)
-	case keyReconnects:
-		ok = setNumber(s, r, tool.ReconnectRate)
-	}
-	return ok
 }
