@@ -55,10 +55,31 @@ func (c canvas) cell(share float64, corner point, width, height float64) {
 // line draws through spots, bar fills a rectangle, dot draws a point and ring a circle around one.
 func (c canvas) line(s stroke, through ...point) {
 	fmt.Fprintf(c, `<path class="line %s" d="`, s)
-	for i, at := range through {
-		fmt.Fprintf(c, "%c%.1f %.1f", "ML"[min(i, 1)], at.x, at.y)
-	}
+	writePath(c.Builder, through)
 	c.WriteString(`"/>`)
+}
+
+// writePath writes the commands of a path through points.
+func writePath(b *strings.Builder, through []point) {
+	for i, at := range through {
+		fmt.Fprintf(b, "%c%.1f %.1f", "ML"[min(i, 1)], at.x, at.y)
+	}
+}
+
+// pieces returns n points in pieces that end where a point is not known.
+func pieces(n int, at func(i int) (p point, known bool)) (all [][]point) {
+	open := false
+	for i := range n {
+		p, known := at(i)
+		switch {
+		case known && open:
+			all[len(all)-1] = append(all[len(all)-1], p)
+		case known:
+			all = append(all, []point{p})
+		}
+		open = known
+	}
+	return all
 }
 
 func (c canvas) bar(s stroke, corner point, width, height float64) {

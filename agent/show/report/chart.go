@@ -463,25 +463,21 @@ func (c *Chart) drawMarkers(b *strings.Builder, x func(float64) float64, right, 
 	}
 }
 
+// pieces returns the places of a line's values, in pieces between its gaps.
+func (l *Line) pieces(x, y func(float64) float64) [][]point {
+	return pieces(len(l.X), func(i int) (point, bool) {
+		return point{x(l.X[i]), y(l.Y[i])}, series.IsKnown(l.Y[i]) && !math.IsInf(l.Y[i], 0)
+	})
+}
+
 // path draws points as lines with gaps; a point alone becomes a dot.
 func path(p Line, x, y func(float64) float64) string {
 	var b strings.Builder
-	pen := false
-	for i := range p.X {
-		if !series.IsKnown(p.Y[i]) || math.IsInf(p.Y[i], 0) {
-			pen = false
-			continue
-		}
-		px, py := x(p.X[i]), y(p.Y[i])
-		if pen {
-			fmt.Fprintf(&b, "L%.1f %.1f", px, py)
-			continue
-		}
-		fmt.Fprintf(&b, "M%.1f %.1f", px, py)
-		if i+1 == len(p.X) || !series.IsKnown(p.Y[i+1]) {
+	for _, piece := range p.pieces(x, y) {
+		writePath(&b, piece)
+		if len(piece) == 1 {
 			b.WriteString("h.1")
 		}
-		pen = true
 	}
 	return b.String()
 }
@@ -489,19 +485,11 @@ func path(p Line, x, y func(float64) float64) string {
 // area closes the path of a line down to 0, with gaps.
 func area(p Line, x, y func(float64) float64) string {
 	var b strings.Builder
-	for i := 0; i < len(p.X); i++ {
-		begin := i
-		for i < len(p.X) && series.IsKnown(p.Y[i]) && !math.IsInf(p.Y[i], 0) {
-			i++
+	for _, piece := range p.pieces(x, y) {
+		if n := len(piece); n > 1 {
+			writePath(&b, slices.Concat([]point{{piece[0].x, y(0)}}, piece, []point{{piece[n-1].x, y(0)}}))
+			b.WriteString("Z")
 		}
-		if i-begin < 2 {
-			continue
-		}
-		fmt.Fprintf(&b, "M%.1f %.1f", x(p.X[begin]), y(0))
-		for j := begin; j < i; j++ {
-			fmt.Fprintf(&b, "L%.1f %.1f", x(p.X[j]), y(p.Y[j]))
-		}
-		fmt.Fprintf(&b, "L%.1f %.1fZ", x(p.X[i-1]), y(0))
 	}
 	return b.String()
 }

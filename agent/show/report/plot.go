@@ -333,21 +333,14 @@ func (p *Plot) drawLine(c canvas, i int, x, y *plotScale, foot float64) {
 		}
 		return
 	}
-	var through []point
-	end := func() {
+	for _, through := range pieces(len(l.Points), func(i int) (point, bool) {
+		q := &l.Points[i]
+		return point{x.at(q.X), y.at(q.Y)}, series.IsKnown(q.Y) && !math.IsInf(q.Y, 0) && !(y.log && q.Y <= 0)
+	}) {
 		if len(through) > 1 {
 			c.line(s, through...)
 		}
-		through = nil
 	}
-	for _, q := range l.Points {
-		if !series.IsKnown(q.Y) || math.IsInf(q.Y, 0) || y.log && q.Y <= 0 {
-			end()
-			continue
-		}
-		through = append(through, point{x.at(q.X), y.at(q.Y)})
-	}
-	end()
 	if l.Fit || len(l.Points) > 100 && l.Points[0].Title == "" {
 		return
 	}
