@@ -144,7 +144,10 @@ func (r *sweepCommand) run(fresh func() (*sweep.Sweep, error)) error {
 	if err := s.Reload(r.dataDir); err != nil {
 		return err
 	}
-	ctx, signals, stop := interruptions()
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(signals)
+	ctx, stop := untilSignal(context.Background(), signals)
 	defer stop()
 	runner := &sweep.Runner{Sweep: s, DataDir: r.dataDir, Tools: r.tools, Commands: r.commands(), Notice: r.streams.notice, Signals: signals}
 	if len(r.command)+len(r.arms) == 0 { // resumed, nothing secret in it
@@ -166,29 +169,6 @@ func (r *sweepCommand) run(fresh func() (*sweep.Sweep, error)) error {
 		return r.interrupted(s, err)
 	}
 	return r.print(s)
-}
-
-// interruptions returns a context that the first signal ends, and all signals, until stop.
-func interruptions() (ctx context.Context, signals <-chan os.Signal, stop func()) {
-	caught, all := make(chan os.Signal, 8), make(chan os.Signal, 8)
-	signal.Notify(caught, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	ctx, cancel := context.WithCancel(context.Background())
-	stopped := make(chan struct{})
-	go func() {
-		for {
-			select {
-			case sig := <-caught:
-				select {
-				case all <- sig:
-				default: // it has enough of them
-				}
-				cancel()
-			case <-stopped:
-				return
-			}
-		}
-	}()
-	return ctx, all, func() { signal.Stop(caught); close(stopped); cancel() }
 }
 
 // interrupted adds a hint how to resume.

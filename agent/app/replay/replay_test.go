@@ -166,8 +166,8 @@ func TestReplay(t *testing.T) {
 			t.Errorf("settings of %s: %+v", w.Target, got.Settings)
 		}
 	}
-	if got.Host.Cores != 2 || len(got.Host.Elapsed()) < 75 {
-		t.Errorf("host: %d cores, %d rows", got.Host.Cores, len(got.Host.Elapsed()))
+	if got.Host.Cores != 2 || len(got.HostSamples.Elapsed) < 75 {
+		t.Errorf("host: %d cores, %d rows", got.Host.Cores, len(got.HostSamples.Elapsed))
 	}
 	if len(got.Markers) != len(want.Markers) || got.Markers[0].Text != want.Markers[0].Text || !strings.Contains(strings.Join(got.Markers[0].Tags, " "), "replay_of:") {
 		t.Errorf("markers %+v", got.Markers)

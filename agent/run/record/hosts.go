@@ -24,22 +24,6 @@ type Host struct {
 	samples *series.Thinned[ServerMeasure]
 }
 
-// Elapsed returns the axis of the values.
-func (h *Host) Elapsed() []float64 {
-	if h.samples == nil {
-		return nil
-	}
-	return h.samples.Elapsed
-}
-
-// Values returns the values of a measure.
-func (h *Host) Values(m *measure.Measure) []float64 {
-	if h.samples == nil {
-		return nil
-	}
-	return h.samples.Values(h.key(m))
-}
-
 // Tally returns the tally of all values of a measure.
 func (h *Host) Tally(m *measure.Measure) series.Tally {
 	if h.samples == nil {

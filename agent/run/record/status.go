@@ -350,7 +350,7 @@ func (d *statusReader) addRow(line []byte) bool {
 	d.values = d.values[:0]
 	for _, place := range t.places {
 		if place < 0 {
-			r.skip()
+			r.next()
 		} else {
 			d.values = append(d.values, r.number())
 		}
@@ -436,9 +436,6 @@ func (r *rowScanner) next() []byte {
 	return b[:end]
 }
 
-// skip passes over an element.
-func (r *rowScanner) skip() { r.next() }
-
 // ended reports whether the array ends here and was read without a failure.
 func (r *rowScanner) ended() bool { return !r.failed && string(r.rest) == "]" }
 
@@ -484,7 +481,7 @@ func (r *rowScanner) micros() int64 {
 // after reads an instant in seconds after the tick; null is unknown.
 func (r *rowScanner) after(tick int64) time.Time {
 	if bytes.HasPrefix(r.rest, []byte(",null,")) {
-		r.skip()
+		r.next()
 		return time.Time{}
 	}
 	return time.UnixMicro(tick + r.micros())
