@@ -296,6 +296,15 @@ func (g *Group) process(n int) process { return process(filepath.Join(g.folder(n
 // Password returns the password of the user bench or monitor, or of another user of this kind.
 func (g *Group) Password(user string) (string, error) { return password(g.Dir, user) }
 
+// passwords returns the passwords of several users, as arguments of a format.
+func (g *Group) passwords(users ...string) (all []any, err error) {
+	for _, user := range users {
+		secret, failed := g.Password(user)
+		all, err = append(all, secret), errors.Join(err, failed)
+	}
+	return all, err
+}
+
 // serverUser is the unprivileged user mysql if the caller is root, otherwise nil: the caller.
 var serverUser = sync.OnceValues(func() (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {

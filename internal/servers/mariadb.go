@@ -121,11 +121,7 @@ func (m *mariadb) installAlone(ctx context.Context, args ...string) error {
 	if err := m.waitUsable(ctx, 1); err != nil {
 		return err
 	}
-	bench, err := m.Password("bench")
-	if err != nil {
-		return err
-	}
-	monitor, err := m.Password("monitor")
+	secrets, err := m.passwords("bench", "monitor")
 	if err != nil {
 		return err
 	}
@@ -135,7 +131,7 @@ func (m *mariadb) installAlone(ctx context.Context, args ...string) error {
 		CREATE USER IF NOT EXISTS bench@127.0.0.1 IDENTIFIED BY '%s';
 		GRANT ALL ON sbtest.* TO bench@127.0.0.1;
 		CREATE USER IF NOT EXISTS monitor@127.0.0.1 IDENTIFIED BY '%s' WITH MAX_USER_CONNECTIONS 50;
-		GRANT PROCESS, REPLICA MONITOR, BINLOG MONITOR ON *.* TO monitor@127.0.0.1`, bench, monitor))
+		GRANT PROCESS, REPLICA MONITOR, BINLOG MONITOR ON *.* TO monitor@127.0.0.1`, secrets...))
 	if err != nil {
 		return fmt.Errorf("create the accounts: %w", err)
 	}

@@ -49,13 +49,9 @@ func (m *mysql9) config(n int) (string, error) {
 // install keeps the accounts out of the binary log, since members of a group must not have
 // transactions of their own.
 func (m *mysql9) install(ctx context.Context) error {
-	secrets := map[string]string{}
-	for _, name := range []string{"admin", "bench", "monitor", "replica"} {
-		secret, err := m.Password(name)
-		if err != nil {
-			return err
-		}
-		secrets[name] = secret
+	secrets, err := m.passwords("admin", "bench", "monitor", "replica")
+	if err != nil {
+		return err
 	}
 	as, err := serverUser()
 	if err != nil {
@@ -72,7 +68,7 @@ GRANT REPLICATION CLIENT ON *.* TO monitor@127.0.0.1;
 GRANT SELECT ON performance_schema.* TO monitor@127.0.0.1;
 CREATE USER replica@127.0.0.1 IDENTIFIED BY '%s';
 GRANT REPLICATION SLAVE, CONNECTION_ADMIN, BACKUP_ADMIN, GROUP_REPLICATION_STREAM ON *.* TO replica@127.0.0.1;
-`, secrets["admin"], secrets["bench"], secrets["monitor"], secrets["replica"])
+`, secrets...)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return err
 	}

@@ -47,10 +47,10 @@ func main() {
 }
 
 func start() *cobra.Command {
-	kinds := []string{"mariadb", "galera", "mysql9", "mysql9-group", "mongodb"}
+	kinds := fmt.Sprint(servers.Kinds)
 	c := &cobra.Command{
 		Use: "start KIND DIR", Short: "Start servers in a folder, or start them again with their data. Server N listens on PORT+N.",
-		Long: "KIND is one of " + strings.Join(kinds, ", ") + ".", Args: cobra.ExactArgs(2),
+		Long: "KIND is one of " + kinds + ".", Args: cobra.ExactArgs(2),
 	}
 	port := c.Flags().Int("port", 0, "base port; by default a free one")
 	n := c.Flags().Int("servers", 0, "how many servers; by default 3 in a cluster, group or replica set, 2 with mysql9, else 1")
@@ -58,10 +58,10 @@ func start() *cobra.Command {
 	auth := c.Flags().Bool("auth", false, "MongoDB requires a login")
 	settings := c.Flags().StringArray("set", nil, "line of the servers' configuration, such as performance_schema=ON; repeatable")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if !slices.Contains(kinds, args[0]) {
-			return fmt.Errorf("%s: no kind of server: %s", args[0], strings.Join(kinds, ", "))
-		}
 		kind := servers.Kind(args[0])
+		if !slices.Contains(servers.Kinds, kind) {
+			return fmt.Errorf("%s: no kind of server: %s", kind, kinds)
+		}
 		if *n == 0 {
 			*n = map[servers.Kind]int{servers.Galera: 3, servers.MySQL9Group: 3, servers.MongoDB: 3, servers.MySQL9: 2}[kind]
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/base/secret"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/model/tool/option"
 )
 
 // Env is the environment of a command.
@@ -102,30 +103,28 @@ func (s surroundings) readFile(name string) ([]byte, error) {
 	return s.ReadFile(name)
 }
 
+// envSyntax is the syntax of env, and of the options of sudo that matter.
+var envSyntax = option.Syntax{
+	Short: map[byte]string{'u': "unset", 'C': "chdir", 'D': "chdir", 'S': "split-string"}, Switches: map[byte]string{'i': "ignore-environment", 'v': ""},
+}
+
 // through returns the surroundings of a command started by env or sudo with these arguments.
 func (s surroundings) through(args []string) surroundings {
-	for i := 0; i < len(args); i++ {
-		v := args[i]
-		next := func() string {
-			if i++; i < len(args) {
-				return args[i]
-			}
-			return ""
-		}
-		switch {
-		case v == "-" || v == "-i" || v == "--ignore-environment":
+	words := envSyntax.Read(args, func(name, value string) {
+		switch name {
+		case "ignore-environment":
 			s.cleared, s.set = true, nil
-		case v == "-u" || v == "--unset":
-			s = s.with(next(), "")
-		case v == "-C" || v == "--chdir" || v == "-D":
-			dir := next()
-			s = s.chdir(dir, !strings.Contains(dir, expansion))
-		case strings.HasPrefix(v, "--unset="):
-			s = s.with(strings.TrimPrefix(v, "--unset="), "")
-		case strings.HasPrefix(v, "--chdir="):
-			s = s.chdir(strings.TrimPrefix(v, "--chdir="), !strings.Contains(v, expansion))
-		case isAssignment(v):
-			s = assign(s, v)
+		case "unset":
+			s = s.with(value, "")
+		case "chdir":
+			s = s.chdir(value, !strings.Contains(value, expansion))
+		}
+	})
+	for _, w := range words {
+		if w == "-" {
+			s.cleared, s.set = true, nil
+		} else if isAssignment(w) {
+			s = assign(s, w)
 		}
 	}
 	return s

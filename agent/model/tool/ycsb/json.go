@@ -1,6 +1,11 @@
 package ycsb
 
-import "bytes"
+import (
+	"bytes"
+	"regexp"
+
+	"github.com/benchwatch/benchwatch/agent/model/tool/scan"
+)
 
 // figure is one object of the JSON exporters: {"metric" : "READ",
 // "measurement" : "Operations", "value" : 2517}. Jackson spreads it over five
@@ -11,11 +16,8 @@ type figure struct {
 
 const maxFigure = 256
 
-var (
-	metricKey      = []byte(`"metric"`)
-	measurementKey = []byte(`"measurement"`)
-	valueKey       = []byte(`"value"`)
-)
+// member matches a key with its value: a text without escapes, or a number.
+var member = regexp.MustCompile(`"(metric|measurement|value)"[ \t]*:[ \t]*(?:"([^"\\]*)"|([^",} \t][^,} \t]*))`)
 
 // isJSON reports whether text may be a line of a JSON summary.
 func isJSON(text []byte) bool {
@@ -25,71 +27,34 @@ func isJSON(text []byte) bool {
 	}
 	switch text[0] {
 	case '"':
-		return bytes.HasPrefix(text, metricKey) || bytes.HasPrefix(text, measurementKey) || bytes.HasPrefix(text, valueKey)
+		return scan.HasAnyPrefix(text, `"metric"`, `"measurement"`, `"value"`)
 	case '{', '}', '[', ']', ',':
-		return bytes.Trim(text, "{}[], \t") == nil || len(bytes.Trim(text, "{}[], \t")) == 0 || bytes.Contains(text, metricKey)
+		return scan.Only(text, "{}[], \t") || scan.ContainsAny(text, `"metric"`)
 	}
 	return false
 }
 
-// read reads the keys of text in their order and calls take for each complete figure.
-func (f *figure) read(text []byte, take func(metric, measurement, value []byte)) (ok bool) {
-	for {
-		i := bytes.IndexByte(text, '"')
-		if i < 0 {
-			return true
-		}
-		text = text[i:]
-		var key []byte
-		for _, k := range [...][]byte{metricKey, measurementKey, valueKey} {
-			if bytes.HasPrefix(text, k) {
-				key = k
-			}
-		}
-		if key == nil {
+// read reads the keys of text in their order and calls take for each complete figure. It returns false at anything else
+// in quotes.
+func (f *figure) read(text []byte, take func(metric, measurement, value []byte)) bool {
+	at := 0
+	for _, m := range member.FindAllSubmatchIndex(text, -1) {
+		if bytes.IndexByte(text[at:m[0]], '"') >= 0 {
 			return false
 		}
-		text = bytes.TrimLeft(text[len(key):], " \t")
-		if len(text) == 0 || text[0] != ':' {
-			return false
-		}
-		var value []byte
-		if value, text, ok = scalar(bytes.TrimLeft(text[1:], " \t")); !ok {
-			return false
-		}
-		switch key[1] {
-		case 'v':
-			if len(f.metric) == 0 || len(f.measurement) == 0 {
-				return false
-			}
+		at = m[1]
+		value := text[max(m[4], m[6]):max(m[5], m[7])]
+		switch key := text[m[2]]; {
+		case key == 'v' && len(f.metric) > 0 && len(f.measurement) > 0:
 			take(f.metric, f.measurement, value)
 			f.metric, f.measurement = f.metric[:0], f.measurement[:0]
+		case key == 'v' || len(value) == 0 || len(value) > maxFigure:
+			return false
+		case m[3]-m[2] == len("metric"):
+			f.metric = append(f.metric[:0], value...)
 		default:
-			if len(value) == 0 || len(value) > maxFigure {
-				return false
-			}
-			if string(key) == string(metricKey) {
-				f.metric = append(f.metric[:0], value...)
-			} else {
-				f.measurement = append(f.measurement[:0], value...)
-			}
+			f.measurement = append(f.measurement[:0], value...)
 		}
 	}
-}
-
-// scalar splits off a string without escapes, or a number, from text.
-func scalar(text []byte) (value, rest []byte, ok bool) {
-	if len(text) > 0 && text[0] == '"' {
-		end := bytes.IndexByte(text[1:], '"')
-		if end < 0 {
-			return nil, nil, false
-		}
-		value, rest = text[1:1+end], text[2+end:]
-		return value, rest, bytes.IndexByte(value, '\\') < 0
-	}
-	end := bytes.IndexAny(text, ",} \t")
-	if end < 0 {
-		end = len(text)
-	}
-	return text[:end], text[end:], end > 0
+	return bytes.IndexByte(text[at:], '"') < 0
 }
