@@ -21,6 +21,7 @@ type hook struct {
 
 	stat    string       // name of the latency statistic
 	object  object       // the JSON object being read
+	line    scan.Line    // of the object; a variable would be allocated for the functions in jsonKeys
 	report  *tool.Report // values of the object
 	tail    bool         // its closing brace is expected
 	closed  bool         // a JSON array was closed
@@ -246,12 +247,13 @@ func rateOf(operation string) func(*scan.Line, *tool.Report, string) bool {
 
 // value reads one line of a JSON object. It skips a script's own keys.
 func (h *hook) value(text []byte) bool {
-	s := scan.New(text)
+	h.line = scan.New(text)
+	s := &h.line
 	for i, k := range jsonKeys {
 		if !s.Literal(k.text) {
 			continue
 		}
-		if h.object&(1<<i) != 0 || !k.read(&s, h.report, h.stat) {
+		if h.object&(1<<i) != 0 || !k.read(s, h.report, h.stat) {
 			return false
 		}
 		s.Literal(",")
