@@ -7,6 +7,7 @@ package aurora
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -108,18 +109,8 @@ func readStatus(status mysql.Values, out *engine.Status) {
 }
 
 func dropMeaningless(out *engine.Status) {
-	kept := out.Values[:0]
-next:
-	for _, v := range out.Values {
-		for _, prefix := range meaningless {
-			if strings.HasPrefix(v.Metric.Name, prefix) {
-				continue next
-			}
-		}
-		if v.Metric.Name == "mysql_innodb_buffer_pool_pages" && len(v.Labels) == 1 && v.Labels[0] == "dirty" {
-			continue
-		}
-		kept = append(kept, v)
-	}
-	out.Values = kept
+	out.Values = slices.DeleteFunc(out.Values, func(v engine.Value) bool {
+		return slices.ContainsFunc(meaningless, func(prefix string) bool { return strings.HasPrefix(v.Metric.Name, prefix) }) ||
+			v.Metric.Name == "mysql_innodb_buffer_pool_pages" && slices.Equal(v.Labels, []string{"dirty"})
+	})
 }

@@ -165,21 +165,15 @@ func add(a, b uint64) uint64 {
 }
 
 // Only returns the transactions of an origin, with any tag.
-func (s Set) Only(origin string) Set {
-	part := Set{}
-	for key, intervals := range s {
-		if key == origin || strings.HasPrefix(key, origin+":") {
-			part[key] = intervals
-		}
-	}
-	return part
-}
+func (s Set) Only(origin string) Set { return s.part(origin, true) }
 
 // Without returns the transactions of all other origins.
-func (s Set) Without(origin string) Set {
+func (s Set) Without(origin string) Set { return s.part(origin, false) }
+
+func (s Set) part(origin string, of bool) Set {
 	part := Set{}
 	for key, intervals := range s {
-		if key != origin && !strings.HasPrefix(key, origin+":") {
+		if (key == origin || strings.HasPrefix(key, origin+":")) == of {
 			part[key] = intervals
 		}
 	}

@@ -43,45 +43,6 @@ var stats = [maxStats]struct{ name, printed string }{
 	{"p99", "99th(ms)"}, {"p99.9", "99.9th(ms)"}, {"max", "max(ms)"},
 }
 
-// usual are the labels before the fields of a plain row since 2020.
-var usual = [...]string{
-	"Takes(s): ", ", Count: ", ", TPM: ", ", Sum(ms): ",
-	", Avg(ms): ", ", 50th(ms): ", ", 90th(ms): ", ", 95th(ms): ", ", 99th(ms): ", ", 99.9th(ms): ", ", Max(ms): ",
-}
-
-// quick reads a row that has exactly the usual fields, each with one decimal, without searching. It
-// returns false and changes nothing for any other row.
-func (r *row) quick(l scan.Line) bool {
-	q := row{name: r.name, summary: r.summary, hasTakes: true, hasCount: true}
-	for i, name := range usual {
-		if !l.Literal(name) {
-			return false
-		}
-		ok, decimals := false, 1
-		switch i {
-		case 0:
-			q.takes, decimals, ok = l.Number(0)
-		case 1:
-			q.count, ok = l.Count()
-		case 2:
-			q.tpm, decimals, ok = l.Number(0)
-		case 3:
-			_, decimals, ok = l.Number(0)
-		default:
-			q.latencies[i-4], decimals, ok = l.Number(-3)
-			q.has[i-4] = true
-		}
-		if !ok || decimals != 1 {
-			return false
-		}
-	}
-	if !l.End() {
-		return false
-	}
-	*r = q
-	return true
-}
-
 // column is a heading in lower case (tables print capitals). For latencies it has the index in
 // stats, otherwise -1.
 type column struct {

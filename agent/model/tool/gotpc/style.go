@@ -29,7 +29,7 @@ func (p *Parser) plain(text []byte, emit func(*tool.Report)) tool.Verdict {
 	name, ok := l.Until(" - ")
 	if ok {
 		r.name = bytes.TrimRight(name, " ")
-		ok = r.quick(l) || p.columns.Fields(&l, p.set)
+		ok = p.columns.Fields(&l, p.set)
 	} else if name, ok = l.Until(": "); ok {
 		ok = r.seconds(l.Rest())
 	}

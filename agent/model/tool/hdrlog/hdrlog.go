@@ -11,6 +11,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"regexp"
 	"strings"
 	"time"
 
@@ -139,17 +140,12 @@ func (p *parser) began(beginning float64) time.Time {
 	return time.UnixMicro(int64(math.Round(at * 1e6)))
 }
 
+// unnamed matches what names of operations do not have.
+var unnamed = regexp.MustCompile(`[^a-z0-9]`)
+
 // operationName derives the name of an operation from a tag.
 func operationName(s string) string {
-	s = strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
-			return r
-		case r >= 'A' && r <= 'Z':
-			return r - 'A' + 'a'
-		}
-		return '_'
-	}, s[:min(len(s), scan.MaxName)])
+	s = unnamed.ReplaceAllString(strings.ToLower(s[:min(len(s), scan.MaxName)]), "_")
 	if s = strings.Trim(s, "_"); s == "" || s == tool.ErrorCount {
 		return tool.Transaction
 	}

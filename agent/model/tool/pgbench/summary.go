@@ -1,8 +1,8 @@
 package pgbench
 
 import (
-	"bytes"
 	"path"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -284,23 +284,16 @@ func (t *summary) statement(l scan.Line) tool.Verdict {
 		s.statementsSoFar++
 		prefix, number = s.name+"_"+prefix, s.statementsSoFar
 	}
-	row.operation = prefix + strconv.Itoa(number) + firstWord(l.Rest())
+	row.operation = prefix + strconv.Itoa(number)
+	if word := firstWord.FindSubmatch(l.Rest()); word != nil {
+		row.operation += "_" + strings.ToLower(string(word[1]))
+	}
 	t.statements = append(t.statements, row)
 	return tool.Reported
 }
 
-// firstWord returns "_update" for an UPDATE, which makes names recognisable.
-func firstWord(text []byte) string {
-	word := bytes.ToLower(bytes.TrimPrefix(text, []byte(`\`)))
-	end := 0
-	for end < len(word) && end < 16 && 'a' <= word[end] && word[end] <= 'z' {
-		end++
-	}
-	if end == 0 {
-		return ""
-	}
-	return "_" + string(word[:end])
-}
+// firstWord matches the first word of a statement or of a command of pgbench, which makes names recognisable.
+var firstWord = regexp.MustCompile(`^\\?([A-Za-z]{1,16})`)
 
 // finishSummary reports the summary, once.
 func (s *stream) finishSummary(emit func(*tool.Report)) {

@@ -2,6 +2,7 @@ package sysbench
 
 import (
 	"bytes"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -445,24 +446,12 @@ var fragments = []string{"thds: ", " tps: ", "(r/w/o: ", "lat (ms,", "reconn/s: 
 // fragment classifies a line that no other function recognised: it is Malformed if it contains a
 // piece of an interval line.
 func (p *Parser) fragment(line []byte) tool.Verdict {
-	if !scan.ContainsAny(line, fragments...) && !cutStamp(line) {
+	if !scan.ContainsAny(line, fragments...) && !cutStamp.Match(line) {
 		return tool.Ignored
 	}
 	p.run.gap = true
 	return tool.Malformed
 }
 
-// cutStamp recognises a truncated time stamp: `[ 12`, `[ 12s`, `[ 12s ]`.
-func cutStamp(line []byte) bool {
-	s := scan.New(line)
-	if !s.Literal("[") {
-		return false
-	}
-	s.Blanks()
-	if _, ok := count(&s); !ok {
-		return false
-	}
-	_ = s.Literal("s") && s.Literal(" ")
-	s.Literal("]")
-	return s.End()
-}
+// cutStamp matches a truncated time stamp: `[ 12`, `[ 12s`, `[ 12s ]`.
+var cutStamp = regexp.MustCompile(`^\[[ \t]*[0-9]+(?:s ?)?\]?[ \t]*$`)

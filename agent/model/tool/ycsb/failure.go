@@ -2,6 +2,7 @@ package ycsb
 
 import (
 	"bytes"
+	"regexp"
 
 	"github.com/benchwatch/benchwatch/agent/model/tool/scan"
 )
@@ -54,7 +55,7 @@ func severityOf(text []byte) severity {
 	switch {
 	case scan.HasAnyPrefix(text, fatal...):
 		return deadly
-	case isThrowable(text), scan.HasPrefix(text, "Exception in thread "):
+	case throwable.Match(text), scan.HasPrefix(text, "Exception in thread "):
 		return exception
 	case scan.HasPrefix(text, "Could not wait until max specified time"):
 		return harmless // the run ended before its time limit
@@ -70,19 +71,5 @@ func severityOf(text []byte) severity {
 	return harmless
 }
 
-// isThrowable reports whether text begins with the class of a Java exception, as the first line of
-// a stack trace and Throwable.toString do.
-func isThrowable(text []byte) bool {
-	end, dot := 0, -1
-	for end < len(text) && (isNameByte(text[end]) && text[end] != '-' || text[end] == '.' || text[end] == '$') {
-		if text[end] == '.' {
-			dot = end
-		}
-		end++
-	}
-	if dot < 1 || text[0] < 'a' || text[0] > 'z' || end < len(text) && text[end] != ':' {
-		return false
-	}
-	class := text[dot+1 : end]
-	return bytes.HasSuffix(class, []byte("Exception")) || bytes.HasSuffix(class, []byte("Error"))
-}
+// throwable matches the class of a Java exception, with which the first line of a stack trace and Throwable.toString begin.
+var throwable = regexp.MustCompile(`^[a-z][\w.$]*\.[\w$]*(?:Exception|Error)(?::|$)`)
