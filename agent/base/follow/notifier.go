@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -108,10 +109,7 @@ func (n *Notifier) wake(folder, file string) {
 
 func (n *Notifier) wakeAll() {
 	n.mu.Lock()
-	folders := make([]string, 0, len(n.waiting))
-	for f := range n.waiting {
-		folders = append(folders, f)
-	}
+	folders := slices.Collect(maps.Keys(n.waiting))
 	n.mu.Unlock()
 	for _, f := range folders {
 		n.wake(f, "")

@@ -10,8 +10,7 @@ import (
 // value, "name": "value", "name"="value", [name]: value, <name>value<, and lists of name="name"
 // value="value". In prose it blanks only values that are quoted or look generated.
 func pairs(s string) string {
-	var b strings.Builder
-	done := 0
+	b := blanks{text: s}
 	for i := 0; i < len(s); {
 		if !isName(s[i]) {
 			i++
@@ -28,15 +27,10 @@ func pairs(s string) string {
 		if !ok {
 			continue
 		}
-		b.WriteString(s[done:from])
-		b.WriteString(Blank)
-		done, i = to, to
+		b.add(from, to)
+		i = to
 	}
-	if done == 0 {
-		return s
-	}
-	b.WriteString(s[done:])
-	return b.String()
+	return b.result()
 }
 
 // isNamed reports whether s[start:end] is the name of a secret in its context: a mere "key" is one

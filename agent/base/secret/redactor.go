@@ -75,8 +75,7 @@ func (r *Redactor) Text(s string) string {
 
 // replaceToken blanks v in s, a short one only where it is a whole token.
 func replaceToken(s, v string) string {
-	var b strings.Builder
-	done := 0
+	b := blanks{text: s}
 	for at := 0; ; {
 		i := strings.Index(s[at:], v)
 		if i < 0 {
@@ -87,16 +86,10 @@ func replaceToken(s, v string) string {
 			at = i + 1
 			continue
 		}
-		b.WriteString(s[done:i])
-		b.WriteString(Blank)
 		at = i + len(v)
-		done = at
+		b.add(i, at)
 	}
-	if done == 0 {
-		return s
-	}
-	b.WriteString(s[done:])
-	return b.String()
+	return b.result()
 }
 
 // wholeToken reports whether s[start:end] is not part of a longer word.

@@ -117,6 +117,27 @@ func escapes(s string) string {
 	})
 }
 
+// blanks blanks parts of a text from its beginning to its end.
+type blanks struct {
+	text    string
+	blanked strings.Builder
+	done    int // the end of the last part
+}
+
+func (b *blanks) add(from, to int) {
+	b.blanked.WriteString(b.text[b.done:from])
+	b.blanked.WriteString(Blank)
+	b.done = to
+}
+
+// result returns the text itself if it has no such parts.
+func (b *blanks) result() string {
+	if b.done == 0 {
+		return b.text
+	}
+	return b.blanked.String() + b.text[b.done:]
+}
+
 // shape is a fixed form in which a secret appears.
 type shape struct {
 	triggers *triggers

@@ -5,8 +5,7 @@ import "strings"
 // urls blanks the passwords of URLs in s: scheme://user:password@host. Users often do not escape
 // the password, so it extends to the last @ that can end it.
 func urls(s string) string {
-	var b strings.Builder
-	done := 0
+	b := blanks{text: s}
 	for at := 0; ; {
 		i := strings.Index(s[at:], "://")
 		if i < 0 {
@@ -19,16 +18,10 @@ func urls(s string) string {
 		if !ok {
 			continue
 		}
-		b.WriteString(s[done : start+from])
-		b.WriteString(Blank)
-		done = start + to
-		at = done
+		b.add(start+from, start+to)
+		at = start + to
 	}
-	if done == 0 {
-		return s
-	}
-	b.WriteString(s[done:])
-	return b.String()
+	return b.result()
 }
 
 // scheme returns the scheme at the end of before.
@@ -42,10 +35,7 @@ func scheme(before string) string {
 
 // tokenLen returns the length of the longest URL at the start of s.
 func tokenLen(s string) int {
-	if i := strings.IndexAny(s, " \t\r\n\v\f\"'`<>"); i >= 0 {
-		return i
-	}
-	return len(s)
+	return until(s, 0, " \t\r\n\v\f\"'`<>")
 }
 
 // userinfo finds the password in rest, the part of a URL after "://". If the URL was cut before the
@@ -87,22 +77,15 @@ func isPort(s string) bool {
 
 // logins blanks passwords in s in the form user:password@host, lists of hosts included.
 func logins(s string) string {
-	var b strings.Builder
-	done := 0
+	b := blanks{text: s}
 	for at := 0; at < len(s); {
 		end := at + tokenLen(s[at:])
 		if from, to, ok := login(s[at:end]); ok {
-			b.WriteString(s[done : at+from])
-			b.WriteString(Blank)
-			done = at + to
+			b.add(at+from, at+to)
 		}
 		at = end + 1
 	}
-	if done == 0 {
-		return s
-	}
-	b.WriteString(s[done:])
-	return b.String()
+	return b.result()
 }
 
 // login finds the password of user:password@host in a text without blanks: it extends from the

@@ -2,6 +2,7 @@ package mysql
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -71,21 +72,16 @@ func (s *Server) AtLeast(major, minor, patch int) bool {
 // MariaDB reports whether the server belongs to MariaDB's branch of the family.
 func (s *Server) MariaDB() bool { return s.Flavour == "mariadb" }
 
+var versionParts = regexp.MustCompile(`^([0-9]{1,9})(?:\.([0-9]{1,9}))?(?:\.([0-9]{1,9}))?`)
+
 // versionNumber reads "10.11.19-MariaDB-…"; missing parts are 0.
 func versionNumber(version string) (number [3]int, ok bool) {
-	head := version
-	if i := strings.IndexFunc(version, func(r rune) bool { return r != '.' && (r < '0' || r > '9') }); i >= 0 {
-		head = version[:i]
+	parts := versionParts.FindStringSubmatch(version)
+	if parts == nil {
+		return number, false
 	}
-	for i, part := range strings.SplitN(head, ".", 4) {
-		if i == len(number) {
-			break
-		}
-		n, err := strconv.Atoi(part)
-		if err != nil {
-			return number, i > 0
-		}
-		number[i] = n
+	for i := range number {
+		number[i], _ = strconv.Atoi(parts[i+1]) // empty or a number
 	}
 	return number, true
 }

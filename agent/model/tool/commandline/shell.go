@@ -1,6 +1,7 @@
 package commandline
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -233,12 +234,7 @@ type edit struct {
 // apply returns text with edits. It drops an edit inside another one.
 func apply(text string, edits []edit) string {
 	edits = slices.Clone(edits)
-	slices.SortStableFunc(edits, func(a, b edit) int {
-		if a.from != b.from {
-			return a.from - b.from
-		}
-		return b.to - a.to
-	})
+	slices.SortStableFunc(edits, func(a, b edit) int { return cmp.Or(a.from-b.from, b.to-a.to) })
 	var b strings.Builder
 	done := 0
 	for _, e := range edits {
