@@ -86,10 +86,10 @@ func TestSeekJudges(t *testing.T) {
 		text string
 	}{
 		"within":       {row(999, 0.019, 0.0005), Within, "p99 < 20ms: 19.00 ms, errors < 0.1%: 0.05 %"},
-		"slow":         {row(999, 0.021, 0), Beyond, "p99 < 20ms: 21.00 ms, errors < 0.1%: 0.00 %"},
-		"errors":       {row(999, 0.001, 0.01), Beyond, "p99 < 20ms: 1.00 ms, errors < 0.1%: 1.00 %"},
-		"by chance":    {row(975, 0.001, 0), Within, "p99 < 20ms: 1.00 ms, errors < 0.1%: 0.00 %"},
-		"falls behind": {row(900, 0.001, 0), Beyond, "p99 < 20ms: 1.00 ms, errors < 0.1%: 0.00 %, 900.00 of 1000 tps reached"},
+		"slow":         {row(999, 0.021, 0), Beyond, "p99 < 20ms: 21.00 ms, errors < 0.1%: 0 %"},
+		"errors":       {row(999, 0.001, 0.01), Beyond, "p99 < 20ms: 1.00 ms, errors < 0.1%: 1 %"},
+		"by chance":    {row(975, 0.001, 0), Within, "p99 < 20ms: 1.00 ms, errors < 0.1%: 0 %"},
+		"falls behind": {row(900, 0.001, 0), Beyond, "p99 < 20ms: 1.00 ms, errors < 0.1%: 0 %, 900.00 of 1000 tps reached"},
 	} {
 		step := Step{}
 		if err := k.setJudgement(&step, &c.row, 1000); err != nil || step.Judgement != c.want || step.Reason != c.text {

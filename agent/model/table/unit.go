@@ -33,7 +33,7 @@ var (
 	BytesExact   = Unit{"B", 1, fourDigits}
 	Seconds      = Unit{"s", 1, fourDigits}
 	Milliseconds = Unit{"ms", 1000, milliseconds}
-	Percent      = Unit{"%", 100, fourDigits}
+	Percent      = Unit{"%", 100, Rounded}
 	Mebibytes    = Unit{"MiB", 1.0 / (1 << 20), fourDigits}
 )
 
@@ -106,8 +106,8 @@ func fourDigits(v float64) string {
 	}
 }
 
-// Share prints a share in a sentence.
-func Share(share float64) string { return Rounded(share*100) + " %" }
+// Share prints a share in a sentence, as tables do.
+func Share(share float64) string { return Percent.Signed(share) }
 
 // Rounded prints a number in a sentence: two digits, and all of those before the point.
 func Rounded(v float64) string {

@@ -77,7 +77,7 @@ func (w *watched) print(text string) {
 func TestTool(t *testing.T) {
 	for _, c := range []struct{ condition, want string }{
 		{"tps<5", "tps<5: 4.00"},
-		{"errors>1%", "errors>1%: 20.00 %"},
+		{"errors>1%", "errors>1%: 20 %"},
 		{"errors>0", "errors>0: 1"},
 		{"p95>1ms for 100ms", "p95>1ms for 100ms: 1.04 ms"},
 	} {
@@ -123,7 +123,7 @@ func TestMachines(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := <-w.ended; !strings.HasPrefix(got, "cpu_busiest_core>90% for 1ms: 98.00 %") {
+	if got := <-w.ended; !strings.HasPrefix(got, "cpu_busiest_core>90% for 1ms: 98 %") {
 		t.Errorf("%q", got)
 	}
 }

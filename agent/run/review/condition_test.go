@@ -69,7 +69,7 @@ func TestConditionsOfServers(t *testing.T) {
 		{Target: "n2", Values: []Value{{Measure: engine.FlowControl, Value: 0.45}, {Measure: engine.LagSeconds, Value: 12}}},
 	}}
 	for text, want := range map[string]string{
-		"lag>10s": "12.00 s", "flow_control>40%": "45.00 %", "drain>1s": "", "lag>12s": "",
+		"lag>10s": "12.00 s", "flow_control>40%": "45 %", "drain>1s": "", "lag>12s": "",
 	} {
 		c, err := ParseCondition(text)
 		if err != nil {
