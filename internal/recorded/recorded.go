@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/model/engine"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/model/tool/sysbench"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
 	"github.com/benchwatch/benchwatch/agent/run/marker"
@@ -51,7 +52,7 @@ func copied(t testing.TB, name, id string) rundir.Directory {
 // Read reads a run of sysbench.
 func Read(t testing.TB, dir rundir.Directory) *record.History {
 	t.Helper()
-	h, err := record.Read(context.Background(), dir, sysbench.Tool)
+	h, err := record.Read(context.Background(), dir, tool.Set{sysbench.Tool})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -231,7 +231,7 @@ func (l *lab) offline(id string, live map[string]float64) {
 	dir := rundir.At(l.agent.DataDir, id)
 	meta, err := dir.Load()
 	l.must(err)
-	snap, err := ingest.Read(l.t.Context(), dir, registry.Tools.ByName(meta.Tool))
+	snap, err := ingest.Read(l.t.Context(), dir, registry.Tools)
 	l.must(err)
 	if snap.Summary != nil {
 		for _, c := range snap.Summary.Counts {

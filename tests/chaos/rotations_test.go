@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/model/tool/sysbench"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
@@ -121,7 +122,7 @@ func rotations(l *lab) {
 	}
 	l.must(os.RemoveAll(filepath.Join(l.dir, "logs"))) // a run needs nothing but its directory
 	for _, id := range l.ids() {
-		snap, err := ingest.Read(l.t.Context(), rundir.At(l.agent.DataDir, id), sysbench.Tool)
+		snap, err := ingest.Read(l.t.Context(), rundir.At(l.agent.DataDir, id), tool.Set{sysbench.Tool})
 		if err != nil || snap.Totals["transaction"] != float64(sum) || snap.Lines.Malformed > 0 || snap.Meta.Outcome != rundir.Succeeded {
 			l.t.Errorf("run %s (%v): %s with %v of %d, %+v, %v", id, snap.Meta.Log, snap.Meta.Outcome, snap.Totals, sum, snap.Lines, err)
 		}

@@ -83,7 +83,7 @@ func TestSweepHasCPUOfEachNode(t *testing.T) {
 	}
 	for i, c := range result.Combinations {
 		run := rundir.At(filepath.Join(dir, "data"), c.Runs[0])
-		h, err := record.Read(t.Context(), run, registry.Tools.ByName("sysbench"))
+		h, err := record.Read(t.Context(), run, registry.Tools)
 		must(t, err)
 		var different []float64
 		for n := 1; n <= galera.Nodes; n++ {

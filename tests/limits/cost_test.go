@@ -100,7 +100,7 @@ func TestCost(t *testing.T) {
 		}
 	}
 	must(t, json.Unmarshal(out, &report))
-	h, err := record.Read(t.Context(), rundir.At(l.DataDir, id), registry.Tools.ByName("sysbench"))
+	h, err := record.Read(t.Context(), rundir.At(l.DataDir, id), registry.Tools)
 	must(t, err)
 	if len(h.Hosts) != 1 || len(report.Runs) != 1 {
 		t.Fatalf("%d machines, %d runs", len(h.Hosts), len(report.Runs))

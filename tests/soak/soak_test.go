@@ -203,7 +203,7 @@ func (s *soak) run(id string, play replay.Play, limit time.Duration) {
 		s.t.Errorf("run %s is not closed: %v", id, err)
 		return
 	}
-	snap, err := ingest.Read(context.Background(), dir, registry.Tools.ByName(meta.Tool))
+	snap, err := ingest.Read(context.Background(), dir, registry.Tools)
 	if err != nil {
 		s.t.Error(err)
 		return

@@ -134,11 +134,7 @@ func (r *replayCommand) follow(ctx context.Context, player *replay.Player, own *
 		}
 	}
 	progress.Clear()
-	meta, err := player.Directory.Load()
-	if err != nil {
-		return err
-	}
-	h, err := record.Read(ctx, player.Directory, r.store.tools.ByName(meta.Tool))
+	h, err := record.Read(ctx, player.Directory, r.store.tools)
 	if err != nil {
 		return err
 	}

@@ -441,7 +441,7 @@ func (r *runCommand) endBeforeStart(ctx context.Context) {
 	}
 	r.claim.Release()
 	if err == nil {
-		_, err = live.CloseOrphan(ctx, r.dir, r.config.ToolSet().ByName(meta.Tool))
+		_, err = live.CloseOrphan(ctx, r.dir, r.config.ToolSet())
 	}
 	if err != nil {
 		r.streams.notice("%v", err)
@@ -613,12 +613,7 @@ func (r *runCommand) afterwards(own *observation, signals <-chan os.Signal) {
 		r.streams.notice("the rest of the piped output is not read yet: an agent or benchwatch report %s%s reads it", r.dir.ID(), r.same())
 		return
 	}
-	meta, err := r.dir.Load()
-	if err != nil {
-		r.streams.notice("%v", err)
-		return
-	}
-	h, err := record.Read(context.Background(), r.dir, r.config.ToolSet().ByName(meta.Tool))
+	h, err := record.Read(context.Background(), r.dir, r.config.ToolSet())
 	if err != nil {
 		r.streams.notice("%v", err)
 		return
@@ -632,7 +627,7 @@ func (r *runCommand) afterwards(own *observation, signals <-chan os.Signal) {
 			r.streams.notice("%v", err)
 		}
 	}
-	r.note("run %s: %s", meta.ID, r.dir)
+	r.note("run %s: %s", r.dir.ID(), r.dir)
 	r.note("next: benchwatch report %s%s", lastRun, r.same())
 	if own.observer == nil {
 		return

@@ -229,21 +229,13 @@ func (s *store) findRuns(names []string) ([]rundir.Directory, error) {
 
 // read returns the final state of a run.
 func (s *store) read(ctx context.Context, dir rundir.Directory) (ingest.Snapshot, error) {
-	meta, err := dir.Load()
-	if err != nil {
-		return ingest.Snapshot{}, err
-	}
-	return ingest.Read(ctx, dir, s.tools.ByName(meta.Tool))
+	return ingest.Read(ctx, dir, s.tools)
 }
 
 // history returns everything that was recorded of a run. A run whose output the
 // user may not read is an error.
 func (s *store) history(ctx context.Context, dir rundir.Directory) (*record.History, error) {
-	meta, err := dir.Load()
-	if err != nil {
-		return nil, err
-	}
-	h, err := record.Read(ctx, dir, s.tools.ByName(meta.Tool))
+	h, err := record.Read(ctx, dir, s.tools)
 	if err == nil && errors.Is(h.Damage.Output, fs.ErrPermission) {
 		return nil, withHint(fmt.Errorf("run %s: %w", dir.ID(), h.Damage.Output), "ask its owner, or root")
 	}

@@ -28,11 +28,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // read reads a run with the tool that wrote it.
 func read(t *testing.T, dir rundir.Directory) *record.History {
 	t.Helper()
-	meta, err := dir.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
-	h, err := record.Read(t.Context(), dir, registry.Tools.ByName(meta.Tool))
+	h, err := record.Read(t.Context(), dir, registry.Tools)
 	if err != nil || len(h.Damage.Problems) > 0 {
 		t.Fatal(err, h.Damage.Problems)
 	}

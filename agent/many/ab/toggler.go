@@ -223,11 +223,9 @@ func (t *Toggler) pause(ctx context.Context, d time.Duration) (ended bool, err e
 // awaitIntervals waits until the tool reports. Nothing is switched while the tool prepares or warms up.
 func (t *Toggler) awaitIntervals(ctx context.Context) error {
 	for {
-		if m, err := t.dir.Load(); err == nil {
-			snapshot, err := ingest.Read(ctx, t.dir, t.Runner.Tools.ByName(m.Tool))
-			if err == nil && snapshot.Interval != nil && snapshot.Phase == ingest.Measuring {
-				return nil
-			}
+		snapshot, err := ingest.Read(ctx, t.dir, t.Runner.Tools)
+		if err == nil && snapshot.Interval != nil && snapshot.Phase == ingest.Measuring {
+			return nil
 		}
 		ended, err := t.pause(ctx, 300*time.Millisecond)
 		if err != nil {
@@ -242,13 +240,9 @@ func (t *Toggler) awaitIntervals(ctx context.Context) error {
 // measure computes the values of all blocks of this run, without the seconds that carry over. isOver:
 // the tool reports no more.
 func (t *Toggler) measure(ctx context.Context, isOver bool) error {
-	m, err := t.dir.Load()
+	h, err := record.Read(ctx, t.dir, t.Runner.Tools)
 	if err != nil {
-		return nil // reported by the run itself
-	}
-	h, err := record.Read(ctx, t.dir, t.Runner.Tools.ByName(m.Tool))
-	if err != nil {
-		return err
+		return ctx.Err() // a damaged run.json is reported by the run itself
 	}
 	s := t.Runner.Sweep
 	var segments []segment

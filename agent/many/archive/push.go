@@ -115,12 +115,12 @@ func (a *Archive) push(ctx context.Context, dir rundir.Directory, sizes map[stri
 	if done.Existed {
 		return nil
 	}
-	return a.pushIndex(ctx, dir, &meta, run, files, done)
+	return a.pushIndex(ctx, dir, run, files, done)
 }
 
 // pushIndex uploads the index of the run, after which it is in the archive.
-func (a *Archive) pushIndex(ctx context.Context, dir rundir.Directory, meta *rundir.Meta, run []byte, files []File, done *Pushed) error {
-	snap, err := ingest.Read(ctx, dir, a.Tools.ByName(meta.Tool))
+func (a *Archive) pushIndex(ctx context.Context, dir rundir.Directory, run []byte, files []File, done *Pushed) error {
+	snap, err := ingest.Read(ctx, dir, a.Tools)
 	if err != nil {
 		return err
 	}

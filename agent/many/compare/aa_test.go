@@ -112,7 +112,7 @@ func splitMinutes(t *testing.T, text []byte) ([]review.Row, bool) {
 		if err := os.WriteFile(dir.Path(rundir.StdoutFile), []byte(part), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		h, err := record.Read(t.Context(), dir, sysbench.Tool)
+		h, err := record.Read(t.Context(), dir, tool.Set{sysbench.Tool})
 		if err != nil {
 			t.Fatal(err)
 		}

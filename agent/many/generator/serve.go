@@ -249,7 +249,7 @@ func (s *Server) news(ctx context.Context, dir rundir.Directory, r *request) (mi
 	}
 	if meta.Closed() || !dir.Busy(&meta) {
 		// Its wrapper may have been killed.
-		if meta, err = live.CloseOrphan(ctx, dir, s.Tools.ByName(meta.Tool)); err != nil {
+		if meta, err = live.CloseOrphan(ctx, dir, s.Tools); err != nil {
 			return mirror.News{}, err
 		}
 	}

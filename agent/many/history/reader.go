@@ -89,7 +89,7 @@ func (r *Reader) Rows(ctx context.Context, q Query) (rows []review.Row, older in
 			continue
 		}
 		if kept.row == nil || q.Observed && !kept.whole {
-			row, err := r.read(ctx, id, kept.meta.Tool, q.Observed)
+			row, err := r.read(ctx, id, q.Observed)
 			if ctx.Err() != nil {
 				return nil, 0, ctx.Err()
 			}
@@ -132,13 +132,13 @@ func (r *Reader) list() error {
 	return nil
 }
 
-func (r *Reader) read(ctx context.Context, id, toolName string, observed bool) (review.Row, error) {
-	dir, t := rundir.At(r.dataDir, id), r.tools().ByName(toolName)
+func (r *Reader) read(ctx context.Context, id string, observed bool) (review.Row, error) {
+	dir := rundir.At(r.dataDir, id)
 	if !observed {
-		snap, err := ingest.Read(ctx, dir, t)
+		snap, err := ingest.Read(ctx, dir, r.tools())
 		return review.NewRow(&snap), err
 	}
-	h, err := record.Read(ctx, dir, t)
+	h, err := record.Read(ctx, dir, r.tools())
 	if err != nil {
 		return review.Row{}, err
 	}

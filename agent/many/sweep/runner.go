@@ -187,7 +187,7 @@ func (r *Runner) closeOrphan(ctx context.Context, step *Step) error {
 			return nil // begun decides
 		}
 		if time.Since(began) >= adoption {
-			_, err := live.CloseOrphan(ctx, dir, r.Tools.ByName(meta.Tool))
+			_, err := live.CloseOrphan(ctx, dir, r.Tools)
 			return err
 		}
 		if err := clock.Sleep(ctx, 100*time.Millisecond); err != nil {
@@ -348,24 +348,18 @@ func (r *Runner) await(ctx context.Context, step *Step) error {
 func (r *Runner) finish(ctx context.Context, step *Step, problem string) error {
 	var row review.Row
 	if problem == "" {
-		dir := rundir.At(r.DataDir, step.RunID)
-		meta, err := dir.Load()
-		if err != nil {
+		h, err := record.Read(ctx, rundir.At(r.DataDir, step.RunID), r.Tools)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err() // decided when the sweep is resumed
+		case err != nil:
 			problem = err.Error()
-		} else {
-			h, err := record.Read(ctx, dir, r.Tools.ByName(meta.Tool))
-			switch {
-			case ctx.Err() != nil:
-				return ctx.Err() // decided when the sweep is resumed
-			case err != nil:
-				problem = err.Error()
-			default:
-				for _, line := range h.Damage.Problems {
-					r.Notice("  %s", line)
-				}
-				row = review.NewObservedRow(h)
-				problem = whyFailed(&row, h.Snapshot.Complaint())
+		default:
+			for _, line := range h.Damage.Problems {
+				r.Notice("  %s", line)
 			}
+			row = review.NewObservedRow(h)
+			problem = whyFailed(&row, h.Snapshot.Complaint())
 		}
 	}
 	r.afterwards(ctx, step)

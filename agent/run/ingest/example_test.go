@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/model/tool/sysbench"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
@@ -37,7 +38,7 @@ Threads started!
 		panic(err)
 	}
 	for _, r := range runs {
-		snap, err := ingest.Read(context.Background(), rundir.At(dataDir, r.Meta.ID), sysbench.Tool)
+		snap, err := ingest.Read(context.Background(), rundir.At(dataDir, r.Meta.ID), tool.Set{sysbench.Tool})
 		fmt.Println(r.Meta.Title, r.Meta.Outcome, snap.Totals["transaction"], err)
 	}
 	// Output: old.log 16 threads lost 1000 <nil>

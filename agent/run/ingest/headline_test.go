@@ -23,7 +23,7 @@ func TestEveryToolHasAHeadline(t *testing.T) {
 				continue // nothing in it
 			}
 			for _, r := range runs {
-				snap, err := Read(t.Context(), rundir.At(im.DataDir, r.Meta.ID), tl)
+				snap, err := Read(t.Context(), rundir.At(im.DataDir, r.Meta.ID), tool.Set{tl})
 				if err != nil || snap.Summary == nil {
 					continue
 				}

@@ -96,7 +96,7 @@ func TestKeepLatencies(t *testing.T) {
 			if err := files.Keep(t.Context(), dir); err != nil {
 				t.Fatal(err)
 			}
-			h, err := record.Read(t.Context(), dir, pgbench.Tool)
+			h, err := record.Read(t.Context(), dir, tool.Set{pgbench.Tool})
 			if err != nil || len(h.DamageLines()) > 0 || h.Snapshot.Summary == nil {
 				t.Fatalf("%v: %+v", err, h)
 			}

@@ -15,15 +15,15 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// Read reads a run from its directory with the parser of live runs. If t is nil, it reads only
-// run.json. The error matches fs.ErrNotExist if there is no such run; after any other error about
+// Read reads a run from its directory with the parser of live runs. If its tool is unknown, it reads
+// only run.json. The error matches fs.ErrNotExist if there is no such run; after any other error about
 // the output, the Snapshot has what could be read.
-func Read(ctx context.Context, dir rundir.Directory, t *tool.Tool) (Snapshot, error) {
+func Read(ctx context.Context, dir rundir.Directory, tools tool.Set) (Snapshot, error) {
 	meta, err := dir.Load()
 	if err != nil {
 		return Snapshot{}, err
 	}
-	f := NewFeed(t, &meta)
+	f := NewFeed(tools.ByName(meta.Tool), &meta)
 	err = f.ReadAll(ctx, dir)
 	f.Close(time.Now())
 	return f.Snapshot(meta, time.Now()), err

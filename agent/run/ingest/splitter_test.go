@@ -219,7 +219,7 @@ func TestImportedPartsAreRuns(t *testing.T) {
 					t.Fatalf("part %d is from %d to %d, the previous one ends at %d", i, r.Part.Offset, r.Part.End, begin)
 				}
 				begin = r.Part.End
-				snap, err := Read(t.Context(), rundir.At(im.DataDir, r.Meta.ID), tl)
+				snap, err := Read(t.Context(), rundir.At(im.DataDir, r.Meta.ID), tool.Set{tl})
 				if err != nil {
 					t.Fatal(err)
 				}

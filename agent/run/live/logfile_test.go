@@ -236,7 +236,7 @@ Starting test.
 	}
 	w.stop()
 	for i, s := range snaps {
-		again, err := ingest.Read(context.Background(), rundir.At(l.data, s.Meta.ID), ycsb.Tool)
+		again, err := ingest.Read(context.Background(), rundir.At(l.data, s.Meta.ID), tool.Set{ycsb.Tool})
 		if err != nil || again.Totals["transaction"] != float64(100*(i+1)) {
 			t.Errorf("read again: %v, %v", again.Totals, err)
 		}
@@ -270,7 +270,7 @@ func TestSameOutcomeFollowedAndImported(t *testing.T) {
 			}
 			claim.Release()
 			write(t, orphan.Path(rundir.StdoutFile), text)
-			found, err := CloseOrphan(t.Context(), orphan, sysbench.Tool)
+			found, err := CloseOrphan(t.Context(), orphan, tool.Set{sysbench.Tool})
 			if err != nil {
 				t.Fatal(err)
 			}

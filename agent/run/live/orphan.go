@@ -12,12 +12,12 @@ import (
 // CloseOrphan closes a run whose tool, wrapper and observer have all ended, and returns its
 // run.json. It leaves alone a run that is in use, closed or part of a log file, a group, and a copy
 // of another machine's run.
-func CloseOrphan(ctx context.Context, d rundir.Directory, t *tool.Tool) (rundir.Meta, error) {
+func CloseOrphan(ctx context.Context, d rundir.Directory, tools tool.Set) (rundir.Meta, error) {
 	meta, err := d.Load()
 	if err != nil || meta.Closed() || meta.Log != nil || meta.Mirror != nil || meta.IsGroup() || d.Busy(&meta) {
 		return meta, err
 	}
-	f := ingest.NewFeed(t, &meta)
+	f := ingest.NewFeed(tools.ByName(meta.Tool), &meta)
 	if err := f.ReadAll(ctx, d); err != nil {
 		return meta, err
 	}

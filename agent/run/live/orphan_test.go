@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/model/tool/sysbench"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
@@ -30,15 +31,15 @@ func TestCloseOrphan(t *testing.T) {
 			write(t, dir.Path(rundir.StdoutFile), tt.stdout)
 			write(t, dir.Path(rundir.StderrFile), tt.stderr)
 
-			if meta, err := CloseOrphan(t.Context(), dir, sysbench.Tool); err != nil || meta.Ended() {
+			if meta, err := CloseOrphan(t.Context(), dir, tool.Set{sysbench.Tool}); err != nil || meta.Ended() {
 				t.Fatalf("closed while its wrapper lives: %+v, %v", meta, err)
 			}
 			claim.Release() // what the kernel does when the wrapper dies
-			meta, err := CloseOrphan(t.Context(), dir, sysbench.Tool)
+			meta, err := CloseOrphan(t.Context(), dir, tool.Set{sysbench.Tool})
 			if err != nil || meta.Outcome != tt.want || !meta.Closed() || meta.EndedAt.Before(historyStart) || meta.EndedAt.After(time.Now()) {
 				t.Errorf("got %+v, %v; want %s", meta, err, tt.want)
 			}
-			if again, err := CloseOrphan(t.Context(), dir, sysbench.Tool); err != nil || !again.ClosedAt.Equal(*meta.ClosedAt) {
+			if again, err := CloseOrphan(t.Context(), dir, tool.Set{sysbench.Tool}); err != nil || !again.ClosedAt.Equal(*meta.ClosedAt) {
 				t.Errorf("closed twice: %+v, %v", again, err)
 			}
 		})

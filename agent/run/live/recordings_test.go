@@ -107,7 +107,7 @@ func TestRecordingsHoweverRead(t *testing.T) {
 	same := cmp.Options{cmpopts.IgnoreFields(ingest.Snapshot{}, "Meta", "LastReport", "LastMessage"), cmpopts.EquateEmpty()}
 	for i, r := range all {
 		want := followed[dirs[i].ID()]
-		read, err := ingest.Read(t.Context(), dirs[i], r.tool)
+		read, err := ingest.Read(t.Context(), dirs[i], tool.Set{r.tool})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,7 +121,7 @@ func TestRecordingsHoweverRead(t *testing.T) {
 		claim.Release()
 		appendTo(orphan, rundir.StdoutFile, r.stdout)
 		appendTo(orphan, rundir.StderrFile, r.stderr)
-		closed, err := CloseOrphan(t.Context(), orphan, r.tool)
+		closed, err := CloseOrphan(t.Context(), orphan, tool.Set{r.tool})
 		if err != nil || closed.Outcome != want.Meta.Outcome || closed.Reason != want.Meta.Reason {
 			t.Errorf("%s: %s (%s) as an orphan, want %s (%s), %v", r.path, closed.Outcome, closed.Reason, want.Meta.Outcome, want.Meta.Reason, err)
 		}

@@ -138,7 +138,7 @@ func (r *rotating) parsed() (reports int) {
 	ids, err := rundir.List(data)
 	r.must(err)
 	for _, id := range ids {
-		snap, err := ingest.Read(r.t.Context(), rundir.At(data, id), sysbench.Tool)
+		snap, err := ingest.Read(r.t.Context(), rundir.At(data, id), tool.Set{sysbench.Tool})
 		r.must(err)
 		if snap.Lines.Malformed > 0 {
 			r.t.Errorf("run %s: %+v", id, snap.Lines)

@@ -411,7 +411,7 @@ func (w *Watcher) dropOldest(n int) bool {
 
 // readEnded reads an ended run from its raw output.
 func (w *Watcher) readEnded(ctx context.Context, dir rundir.Directory, meta rundir.Meta) ingest.Snapshot {
-	snap, err := ingest.Read(ctx, dir, w.tool(&meta))
+	snap, err := ingest.Read(ctx, dir, w.opts.Tools())
 	if err != nil && ctx.Err() == nil {
 		w.opts.Logger.Error("can't read an ended run", "run", meta.ID, "err", err)
 	}

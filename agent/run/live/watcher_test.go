@@ -48,7 +48,7 @@ func write(t testing.TB, path, text string) {
 
 func readHistory(t testing.TB, dir rundir.Directory) *record.History {
 	t.Helper()
-	h, err := record.Read(context.Background(), dir, sysbench.Tool)
+	h, err := record.Read(context.Background(), dir, tool.Set{sysbench.Tool})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +220,7 @@ func TestRunToItsEnd(t *testing.T) {
 	if s.Interval != nil || s.Meta.Outcome != rundir.Failed || *s.Meta.ExitCode != 3 || s.Meta.ToolVersion != "1.0.20" {
 		t.Errorf("at the end: %+v", s.Meta)
 	}
-	again, err := ingest.Read(context.Background(), dir, sysbench.Tool)
+	again, err := ingest.Read(context.Background(), dir, tool.Set{sysbench.Tool})
 	if err != nil || again.Totals["transaction"] != 23 || again.Lines != s.Lines {
 		t.Errorf("read again: %+v, %v", again, err)
 	}

@@ -46,7 +46,7 @@ func TestExcerpt(t *testing.T) {
 		return fmt.Sprintf(`{"at":%q,"target":"n1","engine":"mysql","settings":{"flush":"%d","size":"7"}}`+"\n", at, flush)
 	}
 	write(t, dir.Path(SettingsFile), line(1, 1)+line(27, 2))
-	h, err := Read(t.Context(), dir, sysbench.Tool)
+	h, err := Read(t.Context(), dir, tool.Set{sysbench.Tool})
 	if err != nil {
 		t.Fatal(err)
 	}

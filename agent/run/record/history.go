@@ -126,11 +126,11 @@ func (h *History) Server(target string) *Server {
 	return nil
 }
 
-// Read reads a run. t may be nil: then there are no intervals. If the run is active, it reads what exists now. The
+// Read reads a run. If its tool is unknown, there are no intervals. If the run is active, it reads what exists now. The
 // error is about a run.json that is missing (fs.ErrNotExist) or damaged, or a ctx that is done; everything else that is
 // missing or unreadable is in Damage.
-func Read(ctx context.Context, dir rundir.Directory, t *tool.Tool) (*History, error) {
-	h, err := ReadOutput(ctx, dir, t, Whole)
+func Read(ctx context.Context, dir rundir.Directory, tools tool.Set) (*History, error) {
+	h, err := ReadOutput(ctx, dir, tools, Whole)
 	if err != nil {
 		return nil, err
 	}
@@ -191,15 +191,15 @@ func (h *History) eachSample(ctx context.Context, keep func(metric string) bool,
 
 // ReadOutput is Read without the servers, whose record is by far the largest file of a long run. It thins values for
 // drawing only as far as the given part of the axis needs it.
-func ReadOutput(ctx context.Context, dir rundir.Directory, t *tool.Tool, part series.Span) (*History, error) {
+func ReadOutput(ctx context.Context, dir rundir.Directory, tools tool.Set, part series.Span) (*History, error) {
 	meta, err := dir.Load()
 	if err != nil {
 		return nil, err
 	}
-	h := &History{dir: dir, tool: t, part: part, within: Whole}
+	h := &History{dir: dir, tool: tools.ByName(meta.Tool), part: part, within: Whole}
 	h.Intervals = newIntervals()
 	rows := &ingest.Intervals{}
-	f, err := readIntervals(ctx, dir, t, &meta, rows, func() { h.Intervals.add(rows, part) })
+	f, err := readIntervals(ctx, dir, h.tool, &meta, rows, func() { h.Intervals.add(rows, part) })
 	h.Intervals.Settle()
 	if err != nil {
 		h.Damage.Output = err

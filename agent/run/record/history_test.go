@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/model/tool/sysbench"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
 	"github.com/benchwatch/benchwatch/agent/run/marker"
@@ -76,7 +77,7 @@ func (r *readBack) Server(target string) *ServerRows {
 
 func read(t testing.TB, dir rundir.Directory) *readBack {
 	t.Helper()
-	h, err := Read(context.Background(), dir, sysbench.Tool)
+	h, err := Read(context.Background(), dir, tool.Set{sysbench.Tool})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/measure"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/model/tool/sysbench"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
@@ -337,7 +338,7 @@ func BenchmarkRead(b *testing.B) {
 			b.SetBytes(int64(out.Len() + len(status)))
 			b.ReportAllocs()
 			for b.Loop() {
-				h, err := ReadOutput(context.Background(), dir, sysbench.Tool, Whole)
+				h, err := ReadOutput(context.Background(), dir, tool.Set{sysbench.Tool}, Whole)
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -370,7 +371,7 @@ func BenchmarkRecord(b *testing.B) {
 
 func ExampleRead() {
 	dir := rundir.At("../../app/cli/testdata/0.1", "20261122T042127Z-oltp_read_write-t2")
-	h, err := Read(context.Background(), dir, sysbench.Tool)
+	h, err := Read(context.Background(), dir, tool.Set{sysbench.Tool})
 	if err != nil {
 		fmt.Println(err) // no run.json, or a damaged one
 		return

@@ -39,7 +39,7 @@ func TestLoop(t *testing.T) {
 		if _, err := dir.Update(func(m *rundir.Meta) { m.Tool = c.tool }); err != nil {
 			t.Fatal(err)
 		}
-		h, err := record.Read(t.Context(), dir, registry.Tools.ByName(c.tool))
+		h, err := record.Read(t.Context(), dir, registry.Tools)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -37,9 +37,8 @@ func TestBackfillEqualsLive(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			tl := registry.Tools.ByName(c.tool)
 			ctx := context.Background()
-			h, err := record.Read(ctx, runOf(t, c.tool, string(data), true), tl)
+			h, err := record.Read(ctx, runOf(t, c.tool, string(data), true), registry.Tools)
 			if err != nil || h.Intervals.N == 0 {
 				t.Fatalf("%d intervals, %v", h.Intervals.N, err)
 			}
@@ -53,7 +52,7 @@ func TestBackfillEqualsLive(t *testing.T) {
 			for line := range strings.Lines(string(data)) {
 				prefix.WriteString(line)
 				dir := runOf(t, c.tool, prefix.String(), false)
-				now, err := record.Read(ctx, dir, tl)
+				now, err := record.Read(ctx, dir, registry.Tools)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -79,7 +78,7 @@ func TestBackfillEqualsLive(t *testing.T) {
 
 // TestBackfillInfo guards the labels of run_info, which are text of any kind.
 func TestBackfillInfo(t *testing.T) {
-	h, err := record.Read(context.Background(), runOf(t, "sysbench", "", true), registry.Tools.ByName("sysbench"))
+	h, err := record.Read(context.Background(), runOf(t, "sysbench", "", true), registry.Tools)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +202,7 @@ func TestPromtoolTakesBackfill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := record.Read(context.Background(), runOf(t, "sysbench", string(data), true), registry.Tools.ByName("sysbench"))
+	h, err := record.Read(context.Background(), runOf(t, "sysbench", string(data), true), registry.Tools)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -110,7 +110,7 @@ func TestBlocksEndTheirSeries(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	h, err := record.Read(t.Context(), dir, registry.Tools.ByName("ycsb"))
+	h, err := record.Read(t.Context(), dir, registry.Tools)
 	if err != nil {
 		t.Fatal(err)
 	}

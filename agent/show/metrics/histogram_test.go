@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/base/histogram"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/model/tool/sysbench"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
 	"github.com/benchwatch/benchwatch/agent/run/record"
@@ -32,7 +33,7 @@ func TestHistogramOfARun(t *testing.T) {
 	if err := os.WriteFile(dir.Path(rundir.StdoutFile), output, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	h, err := record.Read(t.Context(), dir, sysbench.Tool)
+	h, err := record.Read(t.Context(), dir, tool.Set{sysbench.Tool})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/model/tool/hdrlog"
 	"github.com/benchwatch/benchwatch/agent/run/record"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
@@ -29,7 +30,7 @@ func TestHeatMap(t *testing.T) {
 	if err := os.WriteFile(dir.Path(rundir.StdoutFile), output, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	h, err := record.Read(t.Context(), dir, hdrlog.Tool)
+	h, err := record.Read(t.Context(), dir, tool.Set{hdrlog.Tool})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,7 +51,7 @@ func (p *Page) readAll(ctx context.Context, s *ingest.Snapshot) (*record.History
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	return record.Read(ctx, rundir.At(p.opts.DataDir, s.Meta.ID), p.opts.Tools().ByName(s.Meta.Tool))
+	return record.Read(ctx, rundir.At(p.opts.DataDir, s.Meta.ID), p.opts.Tools())
 }
 
 // readWhole reads the run that a request names, or answers with an error.

@@ -111,12 +111,7 @@ func (p *Page) findID(w http.ResponseWriter, r *http.Request, id string) (ingest
 // findOld reads a run that is only on disk. The error is fs.ErrNotExist if there
 // is none.
 func (p *Page) findOld(ctx context.Context, id string) (ingest.Snapshot, error) {
-	dir := rundir.At(p.opts.DataDir, id)
-	meta, err := dir.Load()
-	if err != nil {
-		return ingest.Snapshot{}, err
-	}
-	return ingest.Read(ctx, dir, p.opts.Tools().ByName(meta.Tool))
+	return ingest.Read(ctx, rundir.At(p.opts.DataDir, id), p.opts.Tools())
 }
 
 func (p *Page) serveHistory(w http.ResponseWriter, r *http.Request) {

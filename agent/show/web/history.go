@@ -186,7 +186,7 @@ func (p *Page) load(ctx context.Context, s *ingest.Snapshot, b basis) (*runHisto
 	var err error
 	if o != nil && o.id == s.Meta.ID && o.basis == b {
 		read = o.read
-	} else if read, err = record.ReadOutput(ctx, dir, p.opts.Tools().ByName(s.Meta.Tool), record.Whole); err != nil {
+	} else if read, err = record.ReadOutput(ctx, dir, p.opts.Tools(), record.Whole); err != nil {
 		return nil, err
 	}
 	if err := read.ReadServers(ctx, isDrawn); err != nil {
@@ -212,7 +212,7 @@ func (p *Page) detail(ctx context.Context, s *ingest.Snapshot, h runHistory, par
 		return runHistory{}, ctx.Err()
 	}
 	margin := (part.To - part.From) / 10 // lines lead out of the picture
-	read, err := record.ReadOutput(ctx, rundir.At(p.opts.DataDir, s.Meta.ID), p.opts.Tools().ByName(s.Meta.Tool), series.Span{From: part.From - margin, To: part.To + margin})
+	read, err := record.ReadOutput(ctx, rundir.At(p.opts.DataDir, s.Meta.ID), p.opts.Tools(), series.Span{From: part.From - margin, To: part.To + margin})
 	if err != nil {
 		return runHistory{}, err
 	}
@@ -227,7 +227,7 @@ func (p *Page) detail(ctx context.Context, s *ingest.Snapshot, h runHistory, par
 // readOutput reads a run without its servers.
 func (p *Page) readOutput(ctx context.Context, s *ingest.Snapshot) (runHistory, error) {
 	b := basisOf(p.opts.DataDir, s)
-	read, err := record.ReadOutput(ctx, rundir.At(p.opts.DataDir, s.Meta.ID), p.opts.Tools().ByName(s.Meta.Tool), record.Whole)
+	read, err := record.ReadOutput(ctx, rundir.At(p.opts.DataDir, s.Meta.ID), p.opts.Tools(), record.Whole)
 	if err != nil {
 		return runHistory{}, err
 	}

@@ -65,7 +65,7 @@ func TestHostBySSH(t *testing.T) {
 		t.Errorf("the session took %.2f %% of a core there", share*100)
 	}
 
-	h, err := record.Read(t.Context(), l.dir("hosts"), registry.Tools.ByName("sysbench"))
+	h, err := record.Read(t.Context(), l.dir("hosts"), registry.Tools)
 	if err != nil {
 		t.Fatal(err)
 	}
