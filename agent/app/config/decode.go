@@ -464,7 +464,7 @@ func (d *decoder) texts(f field, n *yaml.Node, path string) error {
 	return nil
 }
 
-// list reads a list of sections, or of texts, of which one can be written alone.
+// list reads a list of sections or of texts; a single text needs no list.
 func (d *decoder) list(f field, n *yaml.Node, path string) error {
 	nodes, sections := n.Content, f.to.Type().Elem().Kind() == reflect.Struct
 	if n.Kind != yaml.SequenceNode {

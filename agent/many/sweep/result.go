@@ -419,11 +419,11 @@ func (r *Result) FirstTable() *table.Table {
 	busy := slices.ContainsFunc(r.measures, func(m review.Measure) bool { return m.Of == host.Busy && r.varies(&m) })
 	return r.tableOf(slices.DeleteFunc(slices.Clone(r.measures), func(m review.Measure) bool {
 		switch {
-		case m.IsHeadline, m.MoreIsBetter && m.Condition != "qps":
+		case m.IsHeadline, m.MoreIsBetter && m.Field != tool.QueryRate.Field():
 			return false
 		case m.Of == host.Busy:
 			return !busy
-		case m.Condition == "errors", m.Condition == review.DrainCondition, m.Of == engine.FlowControl, m.Of == engine.LagSeconds:
+		case m.Field == tool.Errors.Field(), m.Condition == review.DrainCondition, m.Of == engine.FlowControl, m.Of == engine.LagSeconds:
 			return !r.varies(&m)
 		}
 		return true

@@ -68,7 +68,7 @@ func TestReceiveQueues(t *testing.T) {
 	}
 }
 
-// TestProcessLimits guards that the limits are those of that process.
+// TestProcessLimits guards that the limits belong to that process.
 func TestProcessLimits(t *testing.T) {
 	cmd := exec.Command("sh", "-c", "ulimit -n 77; echo; read line")
 	in, err := cmd.StdinPipe()

@@ -160,7 +160,7 @@ type place struct {
 	column int
 }
 
-// set is Set for a report's value, of which it returns the place of the next one. The values of all reports are in about
+// set is Set for a report's value, and returns the place of the next one. The values of all reports are in about
 // the same order, so the column is usually that of the previous report's value at this place.
 func (v *Intervals) set(at int, key Column, x float64) int {
 	if !series.IsKnown(x) {

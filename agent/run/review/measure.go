@@ -15,7 +15,7 @@ import (
 )
 
 // Measure is a value of a run as tables of several runs show and compare it: one
-// that the tool reported, that of one server, or the worst of all servers.
+// that the tool reported, a value of one server, or the worst of all servers.
 type Measure struct {
 	// Name is for people, without the unit: "tps", "read p95", "n1 write sets".
 	Name string

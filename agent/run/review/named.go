@@ -23,10 +23,10 @@ func FigureMeasures(rows []Row) []Measure {
 		if m.Server {
 			return m.Condition == ""
 		}
-		if m.Condition == "errors" || m.Condition == "min" || m.Condition == "max" {
+		if m.Field == tool.Errors.Field() || m.Condition == "min" || m.Condition == "max" {
 			return true
 		}
-		return m.Condition == "qps" && followsThroughput(rows)
+		return m.Field == tool.QueryRate.Field() && followsThroughput(rows)
 	})
 	return append(all, measuresOfMachines(machinesOf(rows))...)
 }
@@ -45,7 +45,7 @@ func followsThroughput(rows []Row) bool {
 }
 
 // MeasuresNamed returns the measure that [MeasureNamed] does or, for the name of a figure of
-// machines, such as cpu_busy, that of each machine.
+// machines, such as cpu_busy, the measure of each machine.
 func MeasuresNamed(rows []Row, name string) ([]Measure, error) {
 	each := slices.DeleteFunc(measuresOfMachines(machinesOf(rows)), func(m Measure) bool { return underscored(m.Figure) != name })
 	if len(each) > 0 {

@@ -63,7 +63,7 @@ func (l *alertLab) restart() {
 	l.Receiver = &Receiver{DataDir: l.data, TokenFile: func() string { return l.token }, Log: slog.New(slog.DiscardHandler)}
 }
 
-// run makes a run directory or changes it. times are those of the day at which the run starts, its tool ends and it is
+// run makes a run directory or changes it. times are times of the day at which the run starts, its tool ends and it is
 // closed; a missing time has not come yet. A run in a log file needs no process to continue.
 func (l *alertLab) run(id string, times ...string) {
 	l.t.Helper()

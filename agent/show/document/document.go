@@ -78,7 +78,7 @@ const (
 	Unknown Level = "unknown"
 )
 
-// Sentence is a paragraph or an item of a list, part of which may be strong.
+// Sentence is a paragraph or an item of a list. A part of it may be strong.
 type Sentence struct {
 	Level  Level  `json:"level,omitempty"`
 	Text   string `json:"text,omitempty"`

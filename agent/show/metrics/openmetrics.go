@@ -97,7 +97,7 @@ func (f *backfilled) write(buf *bufio.Writer) {
 		family = strings.TrimSuffix(family, "_total")
 	case "untyped":
 		kind = "unknown"
-	case "histogram": // three families here, of which _bucket is written first
+	case "histogram": // three families here; _bucket is written first
 		family = strings.TrimSuffix(family, bucketSuffix)
 	}
 	if f.Type == "histogram" && family == f.Name {

@@ -106,7 +106,7 @@ func emitRun(emit emit, distribution emitHistogram, s *ingest.Snapshot, now time
 }
 
 func emitIdentity(emit emit, m *rundir.Meta) {
-	if m.Servers != nil && m.Mirror == nil { // a copy's are those of another configuration
+	if m.Servers != nil && m.Mirror == nil { // a copy's are of another configuration
 		for _, t := range m.Servers.Targets {
 			emit(runTarget, 1, m.ID, t.Target, t.Cluster, t.Engine)
 		}

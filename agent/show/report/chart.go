@@ -42,7 +42,7 @@ type Chart struct {
 	Stacked bool
 
 	base    measure.Unit // of the values, until fit
-	medians bool         // the values are percentiles, of which there is no mean
+	medians bool         // the values are percentiles, which have no mean
 }
 
 // Line is one line of a chart. Unknown values are gaps.

@@ -10,6 +10,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/many/compare"
 	"github.com/benchwatch/benchwatch/agent/many/sweep"
 	"github.com/benchwatch/benchwatch/agent/model/table"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/review"
 	"github.com/benchwatch/benchwatch/agent/show/document"
 )
@@ -30,7 +31,7 @@ func (p *SweepPage) Figures(measures []review.Measure) []*Plot {
 		plot := PlotFigure(f, r.Scale, r.Average, r.Points)
 		if r.Found != nil {
 			plot.markFound(r.Found)
-		} else if f[0].Condition == "tps" {
+		} else if f[0].Field == tool.Throughput.Field() {
 			addLaws(r, plot)
 		}
 		if !plot.Empty() {

@@ -25,7 +25,7 @@ func encode(v any) []byte {
 
 // appendTable appends the rows of t between two instants, thinned to about points rows: a piece of the axis that holds
 // more than one row becomes two, with the smallest and the largest value in the order in which they came. Each column
-// comes with its extremes and its mean from whole, of which t may be a part.
+// comes with its extremes and its mean from whole; t may be a part of it.
 func appendTable(b []byte, t, whole *table, from, to float64, points int) []byte {
 	begin, end := t.Between(from, to)
 	axis := t.Elapsed[begin:end]

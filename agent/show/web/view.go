@@ -127,7 +127,7 @@ type measuresView struct {
 
 // headlineView decides which lines of a chart of the tool's values are visible at first.
 type headlineView struct {
-	// Stats are statistics of a latency, of which the first existing one is shown.
+	// Stats are statistics of a latency. The first one that exists is shown.
 	Stats []string `json:"stats"`
 	// NotWork are operations, by name or by the end of the name after an underscore.
 	NotWork []string `json:"not_work"`
