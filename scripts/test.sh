@@ -78,9 +78,9 @@ computing() {
 	suite page tests/web/run.sh
 }
 
-# Three packages at once: most of the time they wait for what servers report.
+# Three packages at once, the longest first: most of the time they wait for what servers report.
 waiting() {
-	suite e2e go_suite -tags e2e -count 1 -p 3 -timeout 20m ./tests/tutorials ./tests/e2e/...
+	suite e2e go_suite -tags e2e -count 1 -p 3 -timeout 20m ./tests/e2e/monitoring ./tests/e2e ./tests/e2e/engines ./tests/e2e/groups ./tests/tutorials ./tests/e2e/...
 	suite cli go_suite -timeout 20m -parallel 8 ./agent/app/cli
 }
 
