@@ -99,6 +99,16 @@ func (s *stream) measure(r *tool.Report) {
 	}
 }
 
+// addRate appends a rate. Only errors per second are a number of their own: the names of all other operations are the
+// user's.
+func addRate(r *tool.Report, operation string, perSecond float64) {
+	if operation == tool.ErrorCount {
+		r.Set(tool.ErrorRate, perSecond)
+		return
+	}
+	r.AddRate(operation, perSecond)
+}
+
 // addRates divides the counts of an interval by its length if the tool prints no rate.
 func addRates(r *tool.Report) {
 	if !r.IntervalSeconds.Known || r.IntervalSeconds.Value <= 0 {
@@ -110,7 +120,7 @@ func addRates(r *tool.Report) {
 			printed = r.Value(tool.ErrorRate)
 		}
 		if !printed.Known {
-			r.AddKnownRate(c.Operation, series.Some(float64(c.N)/r.IntervalSeconds.Value))
+			addRate(r, c.Operation, float64(c.N)/r.IntervalSeconds.Value)
 		}
 	}
 }
@@ -248,7 +258,7 @@ func (f *field) set(r *tool.Report, text []byte) bool {
 	case tpmC:
 		r.Set(tool.TpmC, v)
 	case rate:
-		r.AddKnownRate(f.operation, series.Some(v))
+		addRate(r, f.operation, v)
 	case count:
 		n := uint64(v)
 		r.AddCount(f.operation, n)
