@@ -65,10 +65,10 @@ func TestAurora(t *testing.T) {
 		"ro": {"measure threads → 400 1000 2000 3000 4000 5000 6000\n",
 			"qps engine=mysql 112000.00 108000.00 95000.00 88000.00 44000.00 17000.00 8900.00\n",
 			"qps engine=aurora 440000.00 680000.00 776000.00 748000.00 726000.00 683000.00 659000.00\n",
-			"cpu % engine=mysql 98.00 99.00 99.00 99.00 90.00 57.00 39.00\n",
+			"cpu % engine=mysql 98 99 99 99 90 57 39\n",
 			"avg ms engine=aurora 11.71 19.12 33.10 51.32 72.03 93.36 114.96\n"},
 		"rw": {"qps engine=mysql 84000.00 88000.00 76000.00 56000.00 29000.00 28000.00 16000.00\n",
-			"cpu % engine=aurora 77.00 92.00 97.00 97.00 98.00 98.00 98.00\n",
+			"cpu % engine=aurora 77 92 97 97 98 98 98\n",
 			"avg ms engine=mysql 68.94 168.17 384.80 778.60 2073.83 2569.24 5815.39\n"},
 	} {
 		command := []string{"compare", "--config.file=" + config, "workload=" + workload + ",engine=mysql", "workload=" + workload + ",engine=aurora", "--x=threads"}
