@@ -69,7 +69,7 @@ func TestStatusLine(t *testing.T) {
 	if want := "Time Target QPS Commit Rollback TPS Conn Run RTT(ms) Paused Lag(trx) Lag(s) Queue"; strings.Join(strings.Fields(head), " ") != want {
 		t.Errorf("head %q", head)
 	}
-	if fields := strings.Fields(row); strings.Join(fields[1:], " ") != "n1 1000 50 0 50 12 - - 100.0% - - -" {
+	if fields := strings.Fields(row); strings.Join(fields[1:], " ") != "n1 1000 50 0 50 12 - - 100% - - -" {
 		t.Errorf("row %q", row)
 	}
 }
