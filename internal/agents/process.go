@@ -48,7 +48,7 @@ func FreeAddress(t testing.TB) string {
 func Wait(t testing.TB, limit time.Duration, what string, check func() error) {
 	t.Helper()
 	deadline := time.After(limit)
-	tick := time.NewTicker(50 * time.Millisecond)
+	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		err := check()
