@@ -77,7 +77,8 @@ func TestFormats(t *testing.T) {
 	for want, got := range map[string]string{
 		"1 step": Plural(1, "step"), "0 steps": Plural(0, "step"), "a, b and c": Join([]string{"a", "b", "c"}),
 		"12.3 s": Duration(12.3), "4m05s": Duration(245), "2h03m": Duration(7390), "−1:05": Clock(-65), "0:07": Clock(7), "0:00": Clock(-0.13),
-		"6.2 %": Percent.Signed(0.0619), "0.05": Milliseconds.Format(0.00005), "1235": Digits.Format(1234.6), Unknown: Count.Signed(math.Inf(1)),
+		"6.2 %": Percent.Signed(0.0619), "99.97 %": Share(0.99971), "99.9 %": Share(0.999), "99 %": Share(0.9893),
+		"-99.5 %": Share(-0.995), "100 %": Share(1 - 1e-12), "0.05": Milliseconds.Format(0.00005), "1235": Digits.Format(1234.6), Unknown: Count.Signed(math.Inf(1)),
 	} {
 		if got != want {
 			t.Errorf("have %q, want %q", got, want)

@@ -33,7 +33,7 @@ var (
 	BytesExact   = Unit{"B", 1, fourDigits}
 	Seconds      = Unit{"s", 1, fourDigits}
 	Milliseconds = Unit{"ms", 1000, milliseconds}
-	Percent      = Unit{"%", 100, Rounded}
+	Percent      = Unit{"%", 100, percent}
 	Mebibytes    = Unit{"MiB", 1.0 / (1 << 20), fourDigits}
 )
 
@@ -115,6 +115,14 @@ func Rounded(v float64) string {
 		return strconv.FormatFloat(v, 'g', 2, 64)
 	}
 	return strconv.FormatFloat(v, 'f', 0, 64)
+}
+
+// percent rounds like Rounded, but never to 100 what is less by more than an error of computation.
+func percent(v float64) string {
+	if rest := 100 - math.Abs(v); rest >= 1e-4 && rest < 1 {
+		return strconv.FormatFloat(v, 'f', int(math.Ceil(-math.Log10(rest)-1e-9)), 64)
+	}
+	return Rounded(v)
 }
 
 func milliseconds(ms float64) string {
