@@ -16,12 +16,12 @@ import (
 )
 
 // A Galera node with slow appliers limits the run: flow control is the first finding, and names the node that requested
-// it. Only other tests, which are other programs here, may come before it.
+// it.
 func TestSlowNodeIsTheLimit(t *testing.T) {
 	const id = "slow-node"
 	waitSynced(t)
 	a := startAgent(t, env.Targets())
-	must(t, env.Cluster.Limit(t.Context(), 3, 5))
+	must(t, env.Cluster.Limit(t.Context(), 3, 2)) // percent of a core: far less than the others have beside other tests
 	defer waitSynced(t)
 	defer func() { must(t, env.Cluster.Unlimit(context.Background(), 3)) }()
 	wrapper := a.Run(t, id, env.Sysbench("oltp_write_only", "--threads=8", "--report-interval=1", "--time=12", "run")...)
@@ -43,9 +43,6 @@ func TestSlowNodeIsTheLimit(t *testing.T) {
 	must(t, json.Unmarshal(out, &report))
 	found := report.Runs[0].Limits.Findings
 	t.Logf("%+v", found)
-	if len(found) > 0 && found[0].Limit == limits.Neighbours {
-		found = found[1:]
-	}
 	if len(found) == 0 || found[0].Limit != limits.FlowControl || !strings.Contains(found[0].Evidence, "n3 asked for it") {
 		t.Errorf("found %+v", found)
 	}
