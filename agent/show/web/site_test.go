@@ -12,6 +12,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -40,14 +41,18 @@ type site struct {
 	url     string
 	server  *httptest.Server
 	stop    context.CancelFunc
-	token   string // the file
+	token   string      // the file
+	began   atomic.Bool // a run is recorded
 }
 
 // sink passes what a page shows to it.
 type sink struct {
 	live.Discard
-	page *Page
+	page  *Page
+	began *atomic.Bool
 }
+
+func (s sink) Began(rundir.Directory, rundir.Meta) { s.began.Store(true) }
 
 func (s sink) Changed() { s.page.Changed() }
 
@@ -72,7 +77,7 @@ func newSite(t testing.TB, only ...string) *site {
 		DataDir: s.dataDir, Only: only, Tools: tools, Logger: quiet, Poll: 20 * time.Millisecond,
 		Limits:   func() live.Limits { return live.Limits{MaxLive: 64, MaxKept: 256} },
 		Topology: func() *topology.Topology { return places },
-		Sink:     sink{page: s.page},
+		Sink:     sink{page: s.page, began: &s.began},
 	})
 	ctx, stop := context.WithCancel(context.Background())
 	var parts sync.WaitGroup
