@@ -589,7 +589,7 @@ test('the statements of a run are shown and compared', async () => {
   await comparison.setViewportSize({ width: 1400, height: 900 });
   const difference = section(comparison, 'statements').locator('tbody tr').first();
   await difference.waitFor();
-  assert.match(await difference.innerText(), /AND "<b>" < \?\s+1\.1\s+28\s+\+27\s+2\.00 → 50\.00/);
+  assert.match(await difference.innerText(), /AND "<b>" < \?\s+1\.11\s+27\.70\s+\+26\.59\s+2\.00 → 50\.00/);
   if (process.env.PICTURES) await comparison.screenshot({ path: `${process.env.PICTURES}/compare.png`, fullPage: true });
   await comparison.close();
 });
