@@ -506,6 +506,17 @@ test('a run begins with what limited it and the charts that show it; all others 
   await page.close();
 });
 
+test('the list is read again if its request is lost', async () => {
+  agent.ended('20261120T060000Z-lost', 20, () => 100, { title: 'lost request' });
+  const page = await open();
+  let lost = 0;
+  await page.route('**/api/runs', (route) => (lost++ ? route.continue() : route.abort('connectionreset')));
+  await page.reload();
+  await page.getByRole('link', { name: 'lost request' }).waitFor();
+  assert.ok(lost >= 2, `${lost} requests`);
+  await page.close();
+});
+
 test('what the user required is at the top, met or not', async () => {
   agent.ended('20261120T060000Z-required', 20, () => 100, { required: ['tps>50', 'tps>1000', 'lag<5s'] });
   const page = await open('#/runs/20261120T060000Z-required');

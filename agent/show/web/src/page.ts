@@ -89,6 +89,12 @@ class Page implements Listener {
     this.offset = h.now - Date.now();
     setText(document.getElementById('version')!, h.version);
     if (h.only && !location.hash) location.replace(`#/runs/${encodeURIComponent(h.only)}`);
+    this.read();
+    if (this.view instanceof RunView) this.view.load();
+  }
+
+  /** Reads all runs, again while it fails and there is a stream: a browser ends requests when its network changes. */
+  private read(): void {
     getRuns()
       .then(({ runs, total }) => {
         this.runs.clear();
@@ -96,8 +102,9 @@ class Page implements Listener {
         for (const r of runs) this.runs.set(r.id, r);
         this.list();
       })
-      .catch(() => undefined); // tried again when the stream is back
-    if (this.view instanceof RunView) this.view.load();
+      .catch(() => {
+        if (this.connected) window.setTimeout(() => this.read(), 1000);
+      });
   }
 
   run(r: Run): void {
