@@ -242,7 +242,10 @@ func (t *Toggler) awaitIntervals(ctx context.Context) error {
 func (t *Toggler) measure(ctx context.Context, isOver bool) error {
 	h, err := record.Read(ctx, t.dir, t.Runner.Tools)
 	if err != nil {
-		return ctx.Err() // a damaged run.json is reported by the run itself
+		if _, damaged := t.dir.Load(); damaged != nil {
+			return nil // the run itself reports it
+		}
+		return err
 	}
 	s := t.Runner.Sweep
 	var segments []segment
