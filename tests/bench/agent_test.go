@@ -208,7 +208,7 @@ func recording(binary, file string, n int) []string {
 
 // observing scrapes programs once a second and returns their total cost.
 func observing(all ...*daemon) values {
-	const window = 30 * time.Second
+	const window = time.Minute
 	scrape := func(window time.Duration) {
 		tick := time.NewTicker(time.Second)
 		defer tick.Stop()

@@ -23,7 +23,7 @@ import (
 // processors do to each other is no noise. resolution-% is half the 95 % interval of the ratio of their throughput;
 // the number of rounds is fixed. same-% is the ratio of the two seconds without, same-resolution-% half its interval.
 func BenchmarkRounds(b *testing.B) {
-	const rounds, without = 400, "sysbench alone"
+	const rounds, without = 300, "sysbench alone"
 	config := targets(b, 3)
 	g, err := database()
 	must(b, g, err)

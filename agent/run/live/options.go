@@ -48,7 +48,7 @@ type Options struct {
 
 	// Limits returns the current limits. It is called whenever a limit is needed.
 	Limits func() Limits
-	Poll   time.Duration // of run.json and locks; default 500 ms
+	Poll   time.Duration // of run.json and locks; default 1 s: changes wake it
 	Logger *slog.Logger
 }
 
@@ -120,7 +120,7 @@ type Log struct {
 
 func (o *Options) defaults() {
 	if o.Poll <= 0 {
-		o.Poll = 500 * time.Millisecond
+		o.Poll = time.Second
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()
