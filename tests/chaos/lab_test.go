@@ -23,7 +23,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 	"github.com/benchwatch/benchwatch/internal/agents"
 	"github.com/benchwatch/benchwatch/internal/fakegrafana"
-	"github.com/benchwatch/benchwatch/internal/replay"
+	"github.com/benchwatch/benchwatch/internal/playback"
 )
 
 // lab is an agent with everything around it, and what a scenario expects of them.
@@ -49,7 +49,7 @@ type lab struct {
 // run is one `benchwatch run` of a replay.
 type run struct {
 	id      string
-	play    replay.Play
+	play    playback.Play
 	wrapper *agents.Process
 	shown   string // file with what the wrapper showed of the tool's output
 	killed  bool   // the wrapper was
@@ -235,7 +235,7 @@ func (l *lab) terminate() {
 }
 
 // run starts a run of a random recording, or of the play.
-func (l *lab) run(takes time.Duration, play *replay.Play) *run {
+func (l *lab) run(takes time.Duration, play *playback.Play) *run {
 	l.t.Helper()
 	r := &run{id: fmt.Sprintf("run%d", len(l.runs)+1), began: time.Now()}
 	if play != nil {

@@ -24,7 +24,7 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/internal/agents"
-	"github.com/benchwatch/benchwatch/internal/replay"
+	"github.com/benchwatch/benchwatch/internal/playback"
 	"github.com/benchwatch/benchwatch/internal/servers"
 )
 
@@ -32,7 +32,7 @@ import (
 var env struct {
 	dir        string // of all that is made
 	binary     string
-	recordings []replay.Recording
+	recordings []playback.Recording
 }
 
 func TestMain(m *testing.M) {
@@ -56,11 +56,11 @@ func runTests(m *testing.M) (code int, err error) {
 	if err := agents.Build(env.binary, "agent"); err != nil {
 		return 1, err
 	}
-	if env.recordings, err = replay.Recordings(); err != nil {
+	if env.recordings, err = playback.Recordings(); err != nil {
 		return 1, err
 	}
 	program := filepath.Join(env.dir, "replay")
-	if err := replay.Build(program); err != nil {
+	if err := playback.Build(program); err != nil {
 		return 1, err
 	}
 	// The command line has the tool's own name.

@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/internal/agents"
-	"github.com/benchwatch/benchwatch/internal/replay"
+	"github.com/benchwatch/benchwatch/internal/playback"
 )
 
 // kills: agent and wrappers are killed, stopped and continued at any byte of several
@@ -253,7 +253,7 @@ func realPrometheus(l *lab) {
 	l.start(options{})
 	p := agents.StartPrometheus(l.t, l.agent)
 	const lines = 50_000
-	r := l.run(25*time.Second, &replay.Play{Recording: replay.Recording{Tool: "sysbench"}, Lines: lines})
+	r := l.run(25*time.Second, &playback.Play{Recording: playback.Recording{Tool: "sysbench"}, Lines: lines})
 	for range 30 {
 		l.pause(100*time.Millisecond, 900*time.Millisecond)
 		l.kill()
@@ -296,7 +296,7 @@ func tenMillionLines(l *lab) {
 	if time.Until(l.deadline) < 3*time.Minute {
 		lines /= 10 // what can be read twice in its time
 	}
-	r := l.run(0, &replay.Play{Recording: replay.Recording{Tool: "sysbench"}, Lines: lines})
+	r := l.run(0, &playback.Play{Recording: playback.Recording{Tool: "sysbench"}, Lines: lines})
 	l.pause(2*time.Second, 5*time.Second)
 	l.terminate() // while it reads
 	l.pause(time.Second, 3*time.Second)
@@ -344,7 +344,7 @@ func memoryLimit(l *lab) {
 		l.agent.Again(l.t)
 	})
 	const lines = 1_000_000
-	r := l.run(0, &replay.Play{Recording: replay.Recording{Tool: "sysbench"}, Lines: lines})
+	r := l.run(0, &playback.Play{Recording: playback.Recording{Tool: "sysbench"}, Lines: lines})
 	l.run(5*time.Second, nil)
 	l.until(2*time.Minute, "all lines read", func() error {
 		v, err := l.agent.Scrape(l.t).Value("benchwatch_run_operations_total", "run", r.id, "op", "transaction")

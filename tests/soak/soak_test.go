@@ -31,7 +31,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 	"github.com/benchwatch/benchwatch/internal/agents"
-	"github.com/benchwatch/benchwatch/internal/replay"
+	"github.com/benchwatch/benchwatch/internal/playback"
 	"github.com/benchwatch/benchwatch/internal/servers"
 )
 
@@ -65,7 +65,7 @@ func TestSoak(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	recordings, err := replay.Recordings()
+	recordings, err := playback.Recordings()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestSoak(t *testing.T) {
 	binary := filepath.Join(s.dir, "benchwatch")
 	s.must(agents.Build(binary, "agent"))
 	s.program = filepath.Join(s.dir, "replay")
-	s.must(replay.Build(s.program))
+	s.must(playback.Build(s.program))
 
 	s.agent = agents.New(t, binary, s.targets()+"runs: {drain_timeout: 5s}\n")
 	s.fill(smallest(recordings))
@@ -87,13 +87,13 @@ func TestSoak(t *testing.T) {
 	defer stop()
 	var load sync.WaitGroup
 	load.Go(func() {
-		s.run("day", replay.Play{Recording: replay.Recording{Tool: "sysbench"}, Lines: day, Takes: limit * 9 / 10}, limit)
+		s.run("day", playback.Play{Recording: playback.Recording{Tool: "sysbench"}, Lines: day, Takes: limit * 9 / 10}, limit)
 	})
 	for worker := range liveRuns - 1 {
 		load.Go(func() {
 			random := rand.New(rand.NewPCG(uint64(worker), 0))
 			for n := 0; ctx.Err() == nil; n++ {
-				play := replay.Play{Recording: recordings[random.IntN(len(recordings))], Seed: random.Uint64(), Takes: time.Duration(2+random.IntN(8)) * time.Second}
+				play := playback.Play{Recording: recordings[random.IntN(len(recordings))], Seed: random.Uint64(), Takes: time.Duration(2+random.IntN(8)) * time.Second}
 				s.run(fmt.Sprintf("w%d-%d", worker, n), play, time.Minute)
 			}
 		})
@@ -140,20 +140,20 @@ func (s *soak) targets() string {
 	return b.String()
 }
 
-func smallest(all []replay.Recording) replay.Recording {
-	size := func(r replay.Recording) int64 {
+func smallest(all []playback.Recording) playback.Recording {
+	size := func(r playback.Recording) int64 {
 		info, err := os.Stat(r.Stdout)
 		if err != nil || info.Size() < 1000 { // with some intervals
 			return math.MaxInt64
 		}
 		return info.Size()
 	}
-	return slices.MinFunc(all, func(a, b replay.Recording) int { return cmp.Compare(size(a), size(b)) })
+	return slices.MinFunc(all, func(a, b playback.Recording) int { return cmp.Compare(size(a), size(b)) })
 }
 
 // fill makes the directories of runs that have ended, all with the output of a recording. The first one is made by the
 // program's own code. The others are copies, without the protection against a power failure.
-func (s *soak) fill(r replay.Recording) {
+func (s *soak) fill(r playback.Recording) {
 	output, err := os.ReadFile(r.Stdout)
 	s.must(err)
 	end := time.Now().UTC().Add(-time.Hour)
@@ -177,7 +177,7 @@ func (s *soak) fill(r replay.Recording) {
 }
 
 // run starts a run and waits until it is closed.
-func (s *soak) run(id string, play replay.Play, limit time.Duration) {
+func (s *soak) run(id string, play playback.Play, limit time.Duration) {
 	cmd := s.agent.Command([]string{"--run-id=" + id, "--tool=" + play.Tool, "--linger=0s", "--targets=live0,live1", "--web.listen-address=127.0.0.1:0"}, s.program)
 	play.Set(cmd)
 	cmd.Stdout, cmd.Stderr = io.Discard, io.Discard

@@ -9,22 +9,22 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/engine/enginetest"
 	"github.com/benchwatch/benchwatch/agent/model/engine/mysql"
-	"github.com/benchwatch/benchwatch/agent/model/engine/mysql/replay"
+	"github.com/benchwatch/benchwatch/agent/model/engine/mysql/mysqltest"
 )
 
 // play samples the three nodes of a recording. The frame of Unix second t is
 // frames[t-first].
 func play(t *testing.T, scenario string) (frames []engine.Frame, first int64) {
 	t.Helper()
-	var nodes []replay.Node
+	var nodes []mysqltest.Node
 	for _, name := range []string{"n1", "n2", "n3"} {
-		nodes = append(nodes, replay.Node{
+		nodes = append(nodes, mysqltest.Node{
 			Name:      name,
 			Variables: mysql.Values{"version": "10.11.19-MariaDB-deb12u1", "max_connections": "151"},
 			Details:   []mysql.Detail{New()},
 		})
 	}
-	return replay.Play(t, "testdata/"+scenario, nodes)
+	return mysqltest.Play(t, "testdata/"+scenario, nodes)
 }
 
 // node returns one node's sample of Unix second t.

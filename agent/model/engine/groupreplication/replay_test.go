@@ -6,7 +6,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/engine/enginetest"
 	"github.com/benchwatch/benchwatch/agent/model/engine/mysql"
-	"github.com/benchwatch/benchwatch/agent/model/engine/mysql/replay"
+	"github.com/benchwatch/benchwatch/agent/model/engine/mysql/mysqltest"
 )
 
 const group = "aaaaaaaa-bbbb-cccc-dddd-000000000001"
@@ -15,9 +15,9 @@ const group = "aaaaaaaa-bbbb-cccc-dddd-000000000001"
 // frames[t-first].
 func play(t *testing.T, scenario string) (frames []engine.Frame, first int64) {
 	t.Helper()
-	var nodes []replay.Node
+	var nodes []mysqltest.Node
 	for _, name := range []string{"g1", "g2", "g3"} {
-		nodes = append(nodes, replay.Node{
+		nodes = append(nodes, mysqltest.Node{
 			Name: name, Details: []mysql.Detail{New()},
 			Variables: mysql.Values{"version": "9.7.4", "group_replication_group_name": group},
 			Table: func(statement string) string {
@@ -25,7 +25,7 @@ func play(t *testing.T, scenario string) (frames []engine.Frame, first int64) {
 			},
 		})
 	}
-	return replay.Play(t, "testdata/"+scenario, nodes)
+	return mysqltest.Play(t, "testdata/"+scenario, nodes)
 }
 
 func member(frames []engine.Frame, first, second int64, n int) *engine.Sample {

@@ -3,7 +3,7 @@ package registry
 
 import (
 	"github.com/benchwatch/benchwatch/agent/model/engine"
-	"github.com/benchwatch/benchwatch/agent/model/engine/atlas"
+	"github.com/benchwatch/benchwatch/agent/model/engine/atlasproxy"
 	"github.com/benchwatch/benchwatch/agent/model/engine/aurora"
 	"github.com/benchwatch/benchwatch/agent/model/engine/galera"
 	"github.com/benchwatch/benchwatch/agent/model/engine/groupreplication"
@@ -27,7 +27,7 @@ var Engines = []*engine.Engine{
 		tidb.New,
 	),
 	mongodb.Engine,
-	atlas.Engine,
+	atlasproxy.Engine,
 }
 
 // ByName returns the engine called name, or nil.

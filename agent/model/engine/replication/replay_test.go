@@ -6,7 +6,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/engine/enginetest"
 	"github.com/benchwatch/benchwatch/agent/model/engine/mysql"
-	"github.com/benchwatch/benchwatch/agent/model/engine/mysql/replay"
+	"github.com/benchwatch/benchwatch/agent/model/engine/mysql/mysqltest"
 )
 
 var (
@@ -18,9 +18,9 @@ var (
 // frames[t-first]; its first sample is the primary's.
 func play(t *testing.T, scenario string, variables mysql.Values, names ...string) (frames []engine.Frame, first int64) {
 	t.Helper()
-	var nodes []replay.Node
+	var nodes []mysqltest.Node
 	for _, name := range names {
-		nodes = append(nodes, replay.Node{
+		nodes = append(nodes, mysqltest.Node{
 			Name: name, Variables: variables, Details: []mysql.Detail{New()},
 			Table: func(statement string) string {
 				return map[string]string{
@@ -30,7 +30,7 @@ func play(t *testing.T, scenario string, variables mysql.Values, names ...string
 			},
 		})
 	}
-	return replay.Play(t, "testdata/"+scenario, nodes)
+	return mysqltest.Play(t, "testdata/"+scenario, nodes)
 }
 
 // replica returns the replica's sample of Unix second t.

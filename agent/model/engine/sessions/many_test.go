@@ -14,7 +14,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/engine/mysql"
-	"github.com/benchwatch/benchwatch/agent/model/engine/mysql/replay"
+	"github.com/benchwatch/benchwatch/agent/model/engine/mysql/mysqltest"
 )
 
 // TestManySessions guards that 10,000 sessions in few states are counted completely and cheaply,
@@ -48,7 +48,7 @@ func TestManySessions(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			frames, _ := replay.Play(t, dir, []replay.Node{{
+			frames, _ := mysqltest.Play(t, dir, []mysqltest.Node{{
 				Name: "n1", Variables: mysql.Values{"version": "10.11.19-MariaDB"}, Details: []mysql.Detail{New()},
 				Table: func(statement string) string {
 					if !strings.HasSuffix(statement, bounded) {

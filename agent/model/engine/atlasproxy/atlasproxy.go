@@ -1,11 +1,11 @@
-// Package atlas samples Atlas, the MySQL proxy of Qihoo 360 (a fork of mysql-proxy): the states of
+// Package atlasproxy samples Atlas, the MySQL proxy of Qihoo 360 (a fork of mysql-proxy): the states of
 // its backends from the admin interface, and load, memory and connections from the process if it
 // runs on this machine.
 //
 // The admin interface has no counters and accepts only five SELECTs. The agent sends two: SELECT
 // VERSION and SELECT * FROM backends. It never sends the one that returns the proxy's users with
 // reversibly encrypted passwords.
-package atlas
+package atlasproxy
 
 import (
 	"errors"

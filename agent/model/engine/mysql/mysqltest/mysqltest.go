@@ -1,4 +1,4 @@
-// Package replay plays recorded answers of servers back through a sampler, for
+// Package mysqltest plays recorded answers of servers back through a sampler, for
 // tests. A recording is a folder with one file per node and query,
 // <node>.<query>.tsv:
 //
@@ -11,7 +11,7 @@
 //     NULL is SQL's. \t, \n and \\ are escapes.
 //
 // It runs in a testing/synctest bubble, so that minutes take no time.
-package replay
+package mysqltest
 
 import (
 	"bufio"

@@ -1,6 +1,6 @@
-// Package replay plays recorded output of benchmark tools back, at any speed and cut at
+// Package playback plays recorded output of benchmark tools back, at any speed and cut at
 // any byte, for tests that need a tool but no load.
-package replay
+package playback
 
 import (
 	"bytes"
@@ -68,7 +68,7 @@ func Recordings() ([]Recording, error) {
 }
 
 // Build builds the program that replays. Like the tool, it takes any arguments.
-func Build(binary string) error { return agents.Build(binary, "internal/replay/cmd") }
+func Build(binary string) error { return agents.Build(binary, "internal/playback/cmd") }
 
 // Play is one replay. The program receives its fields through the environment.
 type Play struct {
