@@ -296,7 +296,7 @@ func axisNotes(charts []Chart) document.Block {
 	}
 	text := "Seconds on the tool's own clock."
 	has := func(kind string) bool {
-		return slices.ContainsFunc(charts[0].Bands, func(b Band) bool { return b.Kind == kind })
+		return slices.ContainsFunc(charts[0].Bands, func(b Band) bool { return b.Kind == kind && b.From < b.To })
 	}
 	if has("warmup") {
 		text += " Orange is the warm-up."
