@@ -46,20 +46,7 @@ type schedule struct {
 // not known.
 func (t *threads) read(f *openFiles, root string, pids []int) bool {
 	t.round++
-	processes, total := make(map[int]*tasks, len(pids)), 0
-	for _, pid := range pids {
-		p := t.processes[pid]
-		if p == nil {
-			p = &tasks{folder: root + "/" + strconv.Itoa(pid) + "/task"}
-		}
-		// A thread that took the place of another is noticed below: the other one can't be read any more.
-		if links, err := f.links(p.folder); err != nil || links != len(p.all)+2 || t.stride > 1 {
-			p.list(f)
-		}
-		processes[pid] = p
-		total += len(p.all)
-	}
-	t.processes = processes
+	total := t.list(f, root, pids)
 	stride := 1
 	for total/stride > mostThreads {
 		stride *= 2
@@ -97,7 +84,7 @@ func (t *threads) read(f *openFiles, root string, pids []int) bool {
 		}
 		return complete
 	}
-	for _, p := range processes {
+	for _, p := range t.processes {
 		if !read(p) {
 			p.list(f)
 			read(p)
@@ -108,6 +95,25 @@ func (t *threads) read(f *openFiles, root string, pids []int) bool {
 		maps.DeleteFunc(t.known, func(_ int, s schedule) bool { return s.round != t.round })
 	}
 	return ran
+}
+
+// list finds the threads of the processes and returns their number.
+func (t *threads) list(f *openFiles, root string, pids []int) (total int) {
+	processes := make(map[int]*tasks, len(pids))
+	for _, pid := range pids {
+		p := t.processes[pid]
+		if p == nil {
+			p = &tasks{folder: root + "/" + strconv.Itoa(pid) + "/task"}
+		}
+		// A thread that took the place of another is noticed by read: the other one can't be read any more.
+		if links, err := f.links(p.folder); err != nil || links != len(p.all)+2 || t.stride > 1 {
+			p.list(f)
+		}
+		processes[pid] = p
+		total += len(p.all)
+	}
+	t.processes = processes
+	return total
 }
 
 // list reads the names of a process's threads, none if it has ended.

@@ -186,11 +186,7 @@ func (p *parser) interval(text []byte, emit func(*tool.Report)) tool.Verdict {
 	}
 	r := &p.report
 	r.Reset(tool.Histogram, p.run)
-	buckets := make([]histogram.Bucket, len(bars))
-	for i, b := range bars {
-		buckets[i] = histogram.Bucket{Low: histogram.Seconds(b.low, p.unit), High: histogram.Seconds(b.high, p.unit), N: b.n}
-	}
-	h := histogram.New(buckets...)
+	h := p.histogram(bars)
 	r.AddBuckets(h)
 	if len(h.Buckets())+len(t.sum.Buckets()) > maxBuckets {
 		return tool.Malformed
@@ -215,6 +211,15 @@ func (p *parser) interval(text []byte, emit func(*tool.Report)) tool.Verdict {
 	}
 	p.elapsed = max(p.elapsed, end)
 	return tool.Reported
+}
+
+// histogram returns the bars in seconds.
+func (p *parser) histogram(bars []bar) *histogram.Histogram {
+	buckets := make([]histogram.Bucket, len(bars))
+	for i, b := range bars {
+		buckets[i] = histogram.Bucket{Low: histogram.Seconds(b.low, p.unit), High: histogram.Seconds(b.high, p.unit), N: b.n}
+	}
+	return histogram.New(buckets...)
 }
 
 func round(seconds float64) float64 { return math.Round(seconds*1e6) / 1e6 }
