@@ -59,7 +59,7 @@ func (s *store) openArchive(url string) (*archive.Archive, error) {
 func archiveError(err error) error {
 	switch {
 	case errors.Is(err, archive.ErrNoCredentials):
-		return withHint(err, "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the key credentials_file; docs/archive.md has those of other services")
+		return withHint(err, "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the key credentials_file; docs/archive.md names the settings of other services")
 	case errors.Is(err, archive.ErrDamaged):
 		return withHint(err, "remove the objects of the run from the archive, and push the run again from a machine that has it")
 	case errors.Is(err, archive.ErrNoRun):

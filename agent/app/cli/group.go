@@ -44,7 +44,7 @@ func (r *runCommand) attach(s Streams, name string) (err error) {
 	if err != nil {
 		return err
 	}
-	r.require.texts = meta.Required // those of `run --on`
+	r.require.texts = meta.Required // named by `run --on`
 	if meta.Ended() {
 		s.notice("group %s has ended", name)
 		return r.groupEnd(&observation{}, nil)

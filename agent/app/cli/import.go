@@ -286,7 +286,7 @@ type besideLogs struct {
 func newBeside(logs []ingest.Log, tools tool.Set) *besideLogs {
 	b := &besideLogs{logs: map[string]int{}, folders: map[string]*imports.Folder{}, tools: tools, used: map[string]bool{}}
 	seen := map[string]bool{}
-	for _, l := range logs { // those of generators are no others
+	for _, l := range logs { // generators of one run are no other runs
 		if !seen[l.Path] {
 			b.logs[filepath.Dir(l.Path)]++
 		}

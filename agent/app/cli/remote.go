@@ -176,7 +176,7 @@ func (r *runCommand) newRemote(meta *rundir.Meta) (*generator.Remote, error) {
 	return remote, nil
 }
 
-// groupMeta returns the facts of the group from those of its first generator.
+// groupMeta returns the facts of the group, taken from its first generator.
 func (r *runCommand) groupMeta(remote *generator.Remote, command *commandline.Command, first rundir.Meta) rundir.Meta {
 	n, title := len(remote.Connection.Hosts), first.Title
 	first.Group = &rundir.Group{Name: remote.Name, Generators: n, Generator: 1}

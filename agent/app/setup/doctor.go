@@ -415,7 +415,7 @@ func (d *doctor) grafana(ctx context.Context) {
 	case len(states[Different]) > 0:
 		d.add("grafana", Warning, "dashboards", "of another version, or changed: "+table.Join(states[Different]), hint)
 	default:
-		d.add("grafana", OK, "dashboards", fmt.Sprintf("all %d are those of this version", len(all)), "")
+		d.add("grafana", OK, "dashboards", fmt.Sprintf("all %d are from this version", len(all)), "")
 	}
 }
 

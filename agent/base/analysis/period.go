@@ -27,7 +27,7 @@ type Dips struct {
 	Depth float64
 }
 
-// PeriodicDips finds dips at equal distances in values around one level, such as those of a
+// PeriodicDips finds dips at equal distances in values around one level, such as the dips of a
 // server that writes a checkpoint every half a minute; not ok if there are none.
 func PeriodicDips(values []float64) (d Dips, ok bool) {
 	if len(values) < 4*leastDips {

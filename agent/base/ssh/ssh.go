@@ -22,7 +22,7 @@ const closeTime = time.Second
 // Connection is a command that runs on another machine. One goroutine uses it, but Kill may be called
 // by any.
 type Connection struct {
-	// In is the command's standard input, Out its standard output, of which a read can have a deadline.
+	// In is the command's standard input, Out its standard output; a read of it can have a deadline.
 	In  io.WriteCloser
 	Out *os.File
 

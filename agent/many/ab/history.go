@@ -10,7 +10,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// HistoryFacts are the facts that separate ratios into series, in addition to those of runs.
+// HistoryFacts are the facts that separate ratios into series, in addition to the facts of runs.
 var HistoryFacts = []string{"measure", "arm"}
 
 // History returns the ratios of this user's comparisons in a data directory as values of a trend, oldest

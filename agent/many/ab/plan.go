@@ -102,8 +102,8 @@ func (p *Plan) Limits() []*review.Condition {
 	return all
 }
 
-// measures returns the names of the measures that the plan needs: its own, then those of relative
-// limits.
+// measures returns the names of the measures that the plan needs: its own, then the measures of
+// relative limits.
 func (p *Plan) measures() []string {
 	names := []string{p.Measure}
 	for _, c := range p.Limits() {

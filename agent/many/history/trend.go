@@ -35,7 +35,7 @@ type Trend struct {
 
 // TrendSeries are the runs of one kind, oldest first.
 type TrendSeries struct {
-	// Facts are common to all runs and differ from those of other series.
+	// Facts are common to all runs of the series, and no other series has the same.
 	Facts []rundir.Fact `json:"facts"`
 	Runs  []TrendRun    `json:"runs"`
 	// Levels are stretches of consecutive runs around the same level.
@@ -185,8 +185,8 @@ func (t *Trend) add(runs []TrendRun, by []string, settings func(string) map[stri
 	t.noteShort()
 }
 
-// rank is the place of a series among the others: those with a change come first, those that are too short to
-// have one later, those of one run last.
+// rank is the place of a series among the others: series with a change come first, series too short to
+// have one later, single runs last.
 func (s *TrendSeries) rank() int {
 	switch {
 	case len(s.Changes) > 0:

@@ -105,7 +105,7 @@ func (c *client) get(ctx context.Context, path, query string, answer any) error 
 		return refused(response.StatusCode, body)
 	}
 	if err := json.Unmarshal(body, answer); err != nil {
-		return fmt.Errorf("the answer is not that of an agent: %w", err)
+		return fmt.Errorf("the answer does not come from an agent: %w", err)
 	}
 	return nil
 }

@@ -249,7 +249,7 @@ func bestOf(all []Combination, s *Sweep, average compare.Average) []Advice {
 	case !repeated:
 		a.add("one run each: small differences may be noise (--repeat)")
 	case len(same) > 0:
-		a.add("its runs overlap with those of %s", table.Join(same))
+		a.add("its runs overlap with the runs of %s", table.Join(same))
 	}
 	return []Advice{a}
 }

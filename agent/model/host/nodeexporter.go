@@ -89,7 +89,7 @@ func (p *exporterProber) Probe(ctx context.Context) (*engine.Status, error) {
 	}
 	now, err := parse(p.body)
 	if err != nil {
-		return nil, fmt.Errorf("the answer is not that of a node_exporter: %w", err)
+		return nil, fmt.Errorf("the answer does not come from a node_exporter: %w", err)
 	}
 	if len(now.cpus) == 0 {
 		return nil, errors.New("the answer has no node_cpu_seconds_total: is it a node_exporter?")

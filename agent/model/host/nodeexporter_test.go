@@ -149,7 +149,7 @@ func TestForeignExporter(t *testing.T) {
 		"<html>hello":  "is it a node_exporter?",
 		"":             "is it a node_exporter?",
 		"\x00node_cpu": "is it a node_exporter?",
-		"node_cpu_seconds_total{cpu=\"0\",mode=\"user\"} x\n": "not that of a node_exporter",
+		"node_cpu_seconds_total{cpu=\"0\",mode=\"user\"} x\n": "does not come from a node_exporter",
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, body) }))
 		p := open(t, NodeExporter, server.URL)

@@ -153,7 +153,7 @@ func (p *Programs) sort(tool int, ports []int, read map[int]process) {
 }
 
 // add adds the CPU time between two readings. The time of an ended process is in the child times of
-// the process that waited for it, some of which may have been counted before.
+// the process that waited for it; some of it may have been counted before.
 func (p *Programs) add(tool int, read map[int]process, seconds float64) {
 	ended := map[int]float64{} // by the waiting process: the time already counted
 	for pid, was := range p.processes {

@@ -25,7 +25,7 @@ type reading struct {
 // cpuTime is the time of one core by mode, in seconds.
 type cpuTime [inIdle + 1]float64
 
-// The modes, in the order of CPUTimes: those of a busy core come first.
+// The modes, in the order of CPUTimes: the modes of a busy core come first.
 const (
 	inUser = iota // nice included
 	inSystem

@@ -479,7 +479,7 @@ func (m *machineShares) confinedBy(p *program) LimitFinding {
 	case byPinning:
 		why = fmt.Sprintf("may use only %s of the %s of %s, and used %s of that", table.Rounded(p.Cores), plural(float64(m.Cores), "core"), m.Name, table.Share(min(1, p.Running/p.Cores)))
 	case bySuspectedPinning:
-		why = fmt.Sprintf("waited for a core though those of %s were only %s busy, so that it may use some of them only", m.Name, table.Share(m.CPU.Mean))
+		why = fmt.Sprintf("waited for a core although the cores of %s were only %s busy: it may be bound to a few of them", m.Name, table.Share(m.CPU.Mean))
 	}
 	return LimitFinding{Of: p.name, Share: p.confined, Test: test, Evidence: fmt.Sprintf("%s; clients waited because of that for %s of their time", why, table.Share(p.confined))}
 }

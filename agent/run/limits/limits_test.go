@@ -108,7 +108,7 @@ func TestFindLimits(t *testing.T) {
 		}, ToolCPU, "used all of its CPU quota of 10 % of a core; clients waited because of that for 79 % of their time"},
 		"pinned servers": {func(e *Evidence) {
 			e.shared(ThreadsEvidence{0.4, 0.1, 0, nan}, ThreadsEvidence{1, 25, 0, nan})
-		}, ProcessCPU, "waited for a core though those of vm were only 20 % busy, so that it may use some of them only; clients waited because of that for 78 % of their time"},
+		}, ProcessCPU, "waited for a core although the cores of vm were only 20 % busy: it may be bound to a few of them; clients waited because of that for 78 % of their time"},
 		"pinned servers, as their threads report": {func(e *Evidence) {
 			e.shared(ThreadsEvidence{0.4, 0.1, 0, 8}, ThreadsEvidence{1, 25, 0, 1})
 		}, ProcessCPU, "may use only 1 of the 8 cores of vm, and used 100 % of that; clients waited because of that for 78 % of their time"},

@@ -69,8 +69,8 @@ func (s *spans) end(at int64) {
 }
 
 // each goes through the samples of a series by time; NaN is its end until the next
-// one. Two runs that overlap have samples of the same servers: those of the run that
-// began first count.
+// one. Two runs that overlap have samples of the same servers: the samples of the run
+// that began first count.
 func (s *spans) each(yield func(at int64, v float64) bool) {
 	s.flush()
 	slices.SortStableFunc(s.pieces, func(a, b piece) int { return cmp.Compare(a.first, b.first) })

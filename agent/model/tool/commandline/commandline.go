@@ -62,7 +62,7 @@ func Read(args []string, tools []*tool.Tool, env Env) Command {
 	return c
 }
 
-// known returns all secrets, those of the environment included, without duplicates.
+// known returns all secrets, also the secrets in the environment, without duplicates.
 func known(found []string, env Env) []string {
 	_, secrets := secret.Arguments("env", env.Environ)
 	found = append(found, secrets...)

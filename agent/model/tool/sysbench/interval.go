@@ -30,8 +30,8 @@ type form struct {
 	queued bool
 	// commits: 0.5 prints COMMIT statements as transactions.
 	commits bool
-	// legacy: a line of 0.x. parts is the number of its trailing parts, some of which older
-	// versions leave out.
+	// legacy: a line of 0.x. parts is the number of its trailing parts; older versions leave
+	// some out.
 	legacy bool
 	parts  int
 }
@@ -254,7 +254,7 @@ func (p *Parser) shortened(f form) bool {
 	return f.legacy && f.parts < p.run.parts
 }
 
-// Operations in addition to those of package tool.
+// Operations in addition to the operations of package tool.
 const (
 	opByte      = "byte"
 	opReadByte  = "read_byte"
