@@ -152,7 +152,7 @@ func decide(limit *review.Condition, l *Line, group int) (Result, string) {
 	case e.verdict == RunsApart && e.isLower == toLower:
 		return result, side + " than the limit: within these two runs, which do not overlap"
 	case isBeyond && limit.Compare[0] == '<' && s.stalls() && s.Shape.Slow[1].Lost-s.Shape.Slow[0].Lost >= 1-limit.Bound:
-		return Broken, fmt.Sprintf("the %s of this run alone lose %.1f %%, those of the baseline %.1f %%", s.Shape.Kind, 100*s.Shape.Slow[1].Lost, 100*s.Shape.Slow[0].Lost)
+		return Broken, fmt.Sprintf("the %s of this run alone lose %s, the %[1]s of the baseline %[3]s", s.Shape.Kind, table.Share(s.Shape.Slow[1].Lost), table.Share(s.Shape.Slow[0].Lost))
 	case e.verdict == Single:
 		return Unclear, "one run each without enough intervals does not prove it: repeat the runs"
 	case !e.isTested():

@@ -277,10 +277,10 @@ func advice(measured []Combination, average compare.Average) Advice {
 	} else {
 		a.Knee = &points[knee]
 		if knee == top {
-			a.add("knee: %s: every smaller number measured has less than %.0f %% of the best throughput, and larger ones bring no more", threadsText(p.Threads), compare.KneeShare*100)
+			a.add("knee: %s: every smaller number measured has less than %s of the best throughput, and larger ones bring no more", threadsText(p.Threads), table.Share(compare.KneeShare))
 		} else {
-			a.add("knee: %s: %.1f %% of the best throughput with %.0f %% of its threads%s", threadsText(p.Threads),
-				p.Throughput/a.Best.Throughput*100, p.Threads/a.Best.Threads*100, measured[knee].headline())
+			a.add("knee: %s: %s of the best throughput with %s of its threads%s", threadsText(p.Threads),
+				table.Share(p.Throughput/a.Best.Throughput), table.Share(p.Threads/a.Best.Threads), measured[knee].headline())
 		}
 	}
 	a.addLaw(points)

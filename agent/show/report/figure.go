@@ -106,7 +106,7 @@ func (p *Plot) mark(i int, m *review.Measure, numbers bool) {
 	}
 	p.Marks = append(p.Marks, PlotMark{best.X, best.Y, fmt.Sprintf("%sbest, %s %s at %s", name, table.Digits.Format(best.Y), m.Name, at(best)), i})
 	if numbers && bend < top {
-		p.Marks = append(p.Marks, PlotMark{knee.X, knee.Y, fmt.Sprintf("%sknee, %.1f %% of the best at %s", name, 100*knee.Y/best.Y, at(knee)), i})
+		p.Marks = append(p.Marks, PlotMark{knee.X, knee.Y, fmt.Sprintf("%sknee, %s of the best at %s", name, table.Share(knee.Y/best.Y), at(knee)), i})
 	}
 }
 

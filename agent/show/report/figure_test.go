@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -99,7 +100,7 @@ func TestFigureAxes(t *testing.T) {
 		points = append(points, compare.FigurePoint{X: fmt.Sprint(1 << i), Spread: compare.NewSpread([]float64{tps})})
 	}
 	p = newFigure(&m, "threads", points, compare.ByMedian)
-	if len(p.Marks) != 2 || p.Marks[1].X != 2 || p.Marks[1].Text != "knee, 97.3 % of the best at threads 2" {
+	if len(p.Marks) != 2 || p.Marks[1].X != 2 || p.Marks[1].Text != "knee, 97 % of the best at threads 2" {
 		t.Errorf("%+v", p.Marks)
 	}
 }
@@ -177,6 +178,19 @@ func TestFigureLinesOfSizes(t *testing.T) {
 		}
 		if !slices.Equal(names, test.want) {
 			t.Errorf("over %s: lines %q, want %q", test.o.X, names, test.want)
+		}
+	}
+}
+
+// TestScaleEnds guards that each scale has few ticks, also for numbers that a step does not change.
+func TestScaleEnds(t *testing.T) {
+	for _, values := range [][]float64{
+		{}, {0}, {5}, {0, 5e-324}, {1e16, 1e16 + 2}, {math.MaxFloat64, -math.MaxFloat64}, {1, 2}, {-3, 7}, {1e-320, 1e-319},
+	} {
+		for _, toZero := range []bool{false, true} {
+			if s := newScale(&Axis{}, values, 0, 100, toZero); len(s.ticks) > axisTicks {
+				t.Errorf("%v: %d ticks", values, len(s.ticks))
+			}
 		}
 	}
 }

@@ -153,12 +153,18 @@ func newScale(a *Axis, values []float64, begin, end float64, toZero bool) plotSc
 			s.high = math.Ceil(s.high/step-1e-9) * step
 			s.low = math.Floor(s.low/step+1e-9) * step
 		}
-		for v := math.Ceil(s.low/step-1e-9) * step; v <= s.high+step/1e6; v += step {
+		first := math.Ceil(s.low/step-1e-9) * step
+		// A step that is too small for the numbers does not change them.
+		for i := 0.0; i < axisTicks && i*step <= s.high-first+step/1e6; i++ {
+			v := first + i*step
 			s.ticks = append(s.ticks, Tick{v, tickText(v + 0)}) // not -0
 		}
 	}
 	return s
 }
+
+// axisTicks is more than a linear axis has between numbers that differ by more than their precision.
+const axisTicks = 10
 
 const plotHeight = 230.0
 
