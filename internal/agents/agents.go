@@ -33,7 +33,8 @@ type Agent struct {
 func New(t testing.TB, binary, more string) *Agent {
 	t.Helper()
 	dir := t.TempDir()
-	a := &Agent{Config: filepath.Join(dir, "benchwatch.yml"), DataDir: filepath.Join(dir, "data"), Address: FreeAddress(t), Binary: binary}
+	a := &Agent{Config: filepath.Join(dir, "benchwatch.yml"),
+		DataDir: filepath.Join(dir, "data"), Address: FreeAddress(t), Binary: binary}
 	a.Configure(t, more)
 	return a
 }

@@ -61,7 +61,8 @@ const (
 // answer, so they must have a new sample each second.
 func NewWatch(t testing.TB, a *Agent, every time.Duration, paced ...string) *Watch {
 	ctx, cancel := context.WithCancel(context.Background())
-	w := &Watch{agent: a, paced: paced, cancel: cancel, since: time.Now(), sampled: map[string]time.Time{}, last: map[string]float64{}, process: map[string]float64{}, faults: map[string][]string{}}
+	w := &Watch{agent: a, paced: paced, cancel: cancel, since: time.Now(), sampled: map[string]time.Time{},
+		last: map[string]float64{}, process: map[string]float64{}, faults: map[string][]string{}}
 	w.done.Go(func() {
 		tick := time.NewTicker(every)
 		defer tick.Stop()
@@ -212,7 +213,8 @@ func (w *Watch) scrape() {
 	}
 	if err != nil {
 		if calm && 2*w.stalled(began) < took {
-			w.fault(FailedScrape, "%v, after %v, of which %v without a CPU", err, took.Round(time.Millisecond), w.stalled(began).Round(time.Millisecond))
+			w.fault(FailedScrape, "%v, after %v, of which %v without a CPU", err,
+				took.Round(time.Millisecond), w.stalled(began).Round(time.Millisecond))
 		}
 		return
 	}

@@ -68,7 +68,8 @@ func (g *Grafana) serve(w http.ResponseWriter, r *http.Request) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.Token != "" && r.Header.Get("Authorization") != "Bearer "+g.Token {
-		Answer(w, http.StatusUnauthorized, map[string]any{"message": "Invalid API key", "messageId": "api-key.invalid", "statusCode": 401})
+		Answer(w, http.StatusUnauthorized,
+			map[string]any{"message": "Invalid API key", "messageId": "api-key.invalid", "statusCode": 401})
 		return
 	}
 	sub, ok := strings.CutPrefix(r.URL.Path, "/api/annotations")

@@ -113,7 +113,8 @@ func Counted(lines ...record.ServerStatements) *record.History {
 // Statement returns a server's counts of a statement, with one millisecond per bucket of its
 // latency.
 func Statement(text string, executions, seconds float64, latency ...uint64) engine.Statement {
-	s := engine.Statement{Digest: "d" + text, Text: text, StatementCounts: engine.StatementCounts{Executions: executions, Seconds: seconds, RowsExamined: 2 * executions}}
+	s := engine.Statement{Digest: "d" + text, Text: text,
+		StatementCounts: engine.StatementCounts{Executions: executions, Seconds: seconds, RowsExamined: 2 * executions}}
 	for i, n := range latency {
 		if s.Latency == nil {
 			s.Latency = engine.LatencyBuckets{}

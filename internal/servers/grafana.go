@@ -66,11 +66,13 @@ func (m *Monitoring) startGrafana(ctx context.Context, g *Grafana) error {
 	}
 	admin := func(r *http.Request) { r.SetBasicAuth("admin", secret) }
 	var account struct{ ID int }
-	if err := grafanaCall(ctx, g.URL, admin, http.MethodPost, "/api/serviceaccounts", object{"name": "benchwatch", "role": "Admin"}, &account); err != nil {
+	if err := grafanaCall(ctx, g.URL, admin, http.MethodPost, "/api/serviceaccounts",
+		object{"name": "benchwatch", "role": "Admin"}, &account); err != nil {
 		return err
 	}
 	var token struct{ Key string }
-	if err := grafanaCall(ctx, g.URL, admin, http.MethodPost, fmt.Sprintf("/api/serviceaccounts/%d/tokens", account.ID), object{"name": "benchwatch"}, &token); err != nil {
+	if err := grafanaCall(ctx, g.URL, admin, http.MethodPost,
+		fmt.Sprintf("/api/serviceaccounts/%d/tokens", account.ID), object{"name": "benchwatch"}, &token); err != nil {
 		return err
 	}
 	g.Token = token.Key
@@ -154,7 +156,8 @@ func (m *Monitoring) fillGrafana(ctx context.Context, g Grafana) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", file, err)
 		}
-		if err := g.call(ctx, http.MethodPost, "/api/dashboards/db", object{"folderUid": grafanaUID, "overwrite": true, "dashboard": dashboard}); err != nil {
+		if err := g.call(ctx, http.MethodPost, "/api/dashboards/db",
+			object{"folderUid": grafanaUID, "overwrite": true, "dashboard": dashboard}); err != nil {
 			return err
 		}
 	}

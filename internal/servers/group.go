@@ -175,7 +175,8 @@ func Start(ctx context.Context, dir string, kind Kind, o Options) (_ *Group, err
 
 // newGroup returns a group with the settings of its folder, if that is complete, and of the options.
 func newGroup(dir string, kind Kind, o *Options, s *state) *Group {
-	g := &Group{Dir: dir, Kind: kind, Port: o.Port, N: max(o.Servers, 1), Version: o.Version, Auth: o.Auth, attached: o.Attached, settings: o.Settings}
+	g := &Group{Dir: dir, Kind: kind, Port: o.Port, N: max(o.Servers, 1),
+		Version: o.Version, Auth: o.Auth, attached: o.Attached, settings: o.Settings}
 	if s.Complete {
 		g.N, g.Version, g.Auth = s.Servers, s.Version, s.Auth
 		if g.Port == 0 {

@@ -95,7 +95,8 @@ func (m *Machines) process(i int) process { return process(m.file(fmt.Sprintf("s
 // Start starts a machine's sshd and waits until it answers.
 func (m *Machines) Start(ctx context.Context, i int, attached bool) error {
 	config := m.file(fmt.Sprintf("sshd%d", i))
-	if err := m.process(i).start(program{args: []string{"sshd", "-D", "-e", "-f", config}, log: config + ".log", attached: attached}); err != nil {
+	if err := m.process(i).start(program{args: []string{"sshd", "-D", "-e", "-f", config},
+		log: config + ".log", attached: attached}); err != nil {
 		return err
 	}
 	text, err := os.ReadFile(config)

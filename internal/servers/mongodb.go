@@ -275,7 +275,8 @@ func (m *mongodb) createUsers(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := m.admin(ctx, 1, user.name != "admin", bson.D{{Key: "createUser", Value: user.name}, {Key: "pwd", Value: secret}, {Key: "roles", Value: user.roles}}); err != nil {
+		if err := m.admin(ctx, 1, user.name != "admin", bson.D{{Key: "createUser", Value: user.name},
+			{Key: "pwd", Value: secret}, {Key: "roles", Value: user.roles}}); err != nil {
 			return err
 		}
 	}

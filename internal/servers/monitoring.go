@@ -76,7 +76,8 @@ func StartMonitoring(ctx context.Context, dir string, g *Group, o MonitoringOpti
 	if err := m.startExporters(ctx, g); err != nil {
 		return nil, err
 	}
-	if err := m.daemon(ctx, "alertmanager", m.port(1), "/-/ready", "prometheus-alertmanager", "--config.file="+dir+"/alerts/alertmanager.yml",
+	if err := m.daemon(ctx, "alertmanager", m.port(1), "/-/ready",
+		"prometheus-alertmanager", "--config.file="+dir+"/alerts/alertmanager.yml",
 		"--storage.path="+dir+"/alertmanager", "--cluster.listen-address=", "--log.level=warn"); err != nil {
 		return nil, err
 	}
@@ -200,7 +201,8 @@ func (m *Monitoring) configure(g *Group, o MonitoringOptions) error {
 		exporters = append(exporters, fmt.Sprintf("%q", m.port(6+n)))
 	}
 	ports := strings.NewReplacer("127.0.0.1:9838", m.port(3), "127.0.0.1:9100", m.port(2),
-		`["127.0.0.1:9104"]`, fmt.Sprintf("[%s]\n        labels: {cluster: %q}", strings.Join(exporters, ", "), o.Cluster), "127.0.0.1:9093", m.port(1), "127.0.0.1:9090", m.port(0))
+		`["127.0.0.1:9104"]`, fmt.Sprintf("[%s]\n        labels: {cluster: %q}", strings.Join(exporters, ", "),
+			o.Cluster), "127.0.0.1:9093", m.port(1), "127.0.0.1:9090", m.port(0))
 	for _, file := range []string{"prometheus/prometheus.yml", "alerts/alertmanager.yml"} {
 		text, err := os.ReadFile(filepath.Join(root, file))
 		if err != nil {

@@ -59,7 +59,8 @@ func StartPostgres(ctx context.Context, dir string) (_ *Postgres, err error) {
 		"--encoding=UTF8", "--locale=C", "--no-sync"); err != nil {
 		return nil, err
 	}
-	err = p.process().start(program{args: []string{p.bin + "/postgres", "-D", data, "-c", "listen_addresses=127.0.0.1", "-c", "port=" + strconv.Itoa(p.Port),
+	err = p.process().start(program{args: []string{p.bin + "/postgres", "-D", data,
+		"-c", "listen_addresses=127.0.0.1", "-c", "port=" + strconv.Itoa(p.Port),
 		"-c", "unix_socket_directories=", "-c", "fsync=off", "-c", "max_connections=50"}, log: log, user: as, attached: true})
 	if err != nil {
 		return nil, err

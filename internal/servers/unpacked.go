@@ -130,7 +130,8 @@ func (r release) fetch(ctx context.Context, fresh string) error {
 	if err := errors.Join(os.WriteFile(apt+"/sources.list", []byte(source), 0o644), os.WriteFile(apt+"/status", nil, 0o644)); err != nil {
 		return err
 	}
-	options := []string{"apt-get", "-q", "-y", "-o", "Dir::Etc::sourcelist=" + apt + "/sources.list", "-o", "Dir::Etc::sourceparts=/dev/null",
+	options := []string{"apt-get", "-q", "-y", "-o",
+		"Dir::Etc::sourcelist=" + apt + "/sources.list", "-o", "Dir::Etc::sourceparts=/dev/null",
 		"-o", "Dir::State::lists=" + apt + "/lists", "-o", "Dir::State::status=" + apt + "/status", "-o", "Dir::Cache=" + apt + "/cache",
 		"-o", "Dir::State::extended_states=" + apt + "/extended", "-o", "Acquire::Check-Valid-Until=false",
 		"-o", "APT::Sandbox::User=" + me.Username, "-o", "Debug::NoLocking=true"}

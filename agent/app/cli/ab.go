@@ -61,7 +61,8 @@ func newAB() *cobra.Command {
 		cmd.texts(r.values[name], name, "K=V", help)
 	}
 	for _, name := range armNames[:2] {
-		cmd.text(r.commands[name], name+"-command", "COMMAND", "Command line of arm "+name+" in shell syntax, instead of the command after --")
+		cmd.text(r.commands[name], name+"-command", "COMMAND",
+			"Command line of arm "+name+" in shell syntax, instead of the command after --")
 	}
 	r.measure = "tps"
 	cmd.text(&r.measure, "measure", "NAME", "Measure to compare: tps, qps, p95, or the id of a measure of servers or machines")
@@ -69,7 +70,8 @@ func newAB() *cobra.Command {
 	cmd.texts(&r.failIf, "fail-if", "LIMIT", "Run until this limit is decided, and exit with status 3 if it is broken: tps<-5%, p99>+10% (relative to a), errors>1%; repeatable")
 	cmd.toggle(&r.strict, "strict", "Exit with status 4 if a limit or, without --fail-if, the comparison is undecided")
 	r.control = true
-	cmd.toggle(&r.control, "control", "Also compare a with itself to find the noise floor of the machine; takes a fifth to a third of the time")
+	cmd.toggle(&r.control, "control",
+		"Also compare a with itself to find the noise floor of the machine; takes a fifth to a third of the time")
 	r.maxTime = 30 * time.Minute
 	cmd.duration(&r.maxTime, "max-time", "End after this long, decided or not")
 	cmd.duration(&r.cut, "cut", "Leave out this much at the beginning of each block (default: a tenth of the block, 1s to 10s)")
@@ -151,7 +153,8 @@ func (r *abCommand) fresh() (*sweep.Sweep, error) {
 }
 
 func (r *abCommand) newPlan() (*ab.Plan, error) {
-	p := &ab.Plan{Seed: uint64(r.seed), Measure: r.measure, Limit: 0.05, FailIf: r.failIf, NoControl: !r.control, CutSeconds: r.cut.Seconds(), MaxSeconds: r.maxTime.Seconds()}
+	p := &ab.Plan{Seed: uint64(r.seed), Measure: r.measure, Limit: 0.05, FailIf: r.failIf,
+		NoControl: !r.control, CutSeconds: r.cut.Seconds(), MaxSeconds: r.maxTime.Seconds()}
 	if r.seed == 0 {
 		p.Seed = rand.Uint64N(1 << 31)
 	}

@@ -63,13 +63,15 @@ const insist = 10 * time.Second
 
 // watchToAbort passes signals on to the tool. When a condition of --abort-when holds, it writes that to run.json and
 // sends SIGINT. It ends with finish.
-func (r *runCommand) watchToAbort(ctx context.Context, signals <-chan os.Signal, finish <-chan struct{}, parts *sync.WaitGroup) <-chan os.Signal {
+func (r *runCommand) watchToAbort(ctx context.Context, signals <-chan os.Signal,
+	finish <-chan struct{}, parts *sync.WaitGroup) <-chan os.Signal {
 	meta, err := r.dir.Load()
 	if len(r.abort.conditions) == 0 || err != nil {
 		return signals
 	}
 	ctx, stop := context.WithCancel(ctx)
-	watch := &abort.Watch{Dir: r.dir, Meta: meta, Tool: r.config.ToolSet().ByName(meta.Tool), Conditions: r.abort.conditions, Prometheus: r.abort.prometheus}
+	watch := &abort.Watch{Dir: r.dir, Meta: meta, Tool: r.config.ToolSet().ByName(meta.Tool),
+		Conditions: r.abort.conditions, Prometheus: r.abort.prometheus}
 	held := make(chan string, 1)
 	parts.Go(func() { held <- watch.Wait(ctx) })
 	passed := make(chan os.Signal, cap(signals)+2)

@@ -138,7 +138,8 @@ type pulled struct {
 }
 
 func newArchivePull() *cobra.Command {
-	cmd, c := newArchiveCommand("pull", "Fetch runs into the data directory.", "benchwatch archive pull 20261121T021403Z-oltp_read_write-t16")
+	cmd, c := newArchiveCommand("pull", "Fetch runs into the data directory.",
+		"benchwatch archive pull 20261121T021403Z-oltp_read_write-t16")
 	cmd.arguments(&c.names, "RUN...", "Id of a run in the archive, its beginning, or last")
 	return cmd.does(c.pull)
 }
@@ -209,7 +210,8 @@ type archiveListCommand struct {
 }
 
 func newArchiveList() *cobra.Command {
-	cmd, c := newArchiveCommand("list", "List runs of the archive, the newest last.", "benchwatch archive list --since=30d --label disk=nvme")
+	cmd, c := newArchiveCommand("list", "List runs of the archive, the newest last.",
+		"benchwatch archive list --since=30d --label disk=nvme")
 	l := &archiveListCommand{archiveCommand: c}
 	l.runFilter.declare(cmd)
 	return cmd.does(l.list)

@@ -49,7 +49,8 @@ func (s *store) openArchive(url string) (*archive.Archive, error) {
 		s.config.Archive.URL = url
 	}
 	if s.config.Archive.URL == "" {
-		return nil, withHint(errors.New("no archive is configured"), "name it with --archive=s3://bucket/prefix, $BENCHWATCH_ARCHIVE or the key archive of --config.file")
+		return nil, withHint(errors.New("no archive is configured"),
+			"name it with --archive=s3://bucket/prefix, $BENCHWATCH_ARCHIVE or the key archive of --config.file")
 	}
 	opened, err := s.config.OpenArchive()
 	return opened, archiveError(err)

@@ -109,7 +109,8 @@ func newProgram() *cobra.Command {
 
 // newRoot returns the program itself.
 func newRoot() *cobra.Command {
-	c := newCommand("benchwatch", "Follow database benchmarks: read the output of the tool, sample the databases, serve both to Prometheus.", "")
+	c := newCommand("benchwatch",
+		"Follow database benchmarks: read the output of the tool, sample the databases, serve both to Prometheus.", "")
 	var showsVersion, showsAll, showsManual, help bool
 	c.toggle(&showsVersion, "version", "Show the version")
 	c.toggle(&showsAll, "help-long", "Show the help of all commands")

@@ -58,7 +58,8 @@ func newCompare() *cobra.Command {
 
 func (r *compareCommand) run() error {
 	if len(r.specs) < 2 && r.x == "" {
-		return &exitError{Status: exitUsage, Err: errors.New("two runs or groups are needed"), Hint: "benchwatch compare via=direct via=atlas"}
+		return &exitError{Status: exitUsage, Err: errors.New("two runs or groups are needed"),
+			Hint: "benchwatch compare via=direct via=atlas"}
 	}
 	limits, err := r.limits()
 	if err != nil {
@@ -131,7 +132,8 @@ func (r *compareCommand) limits() ([]*review.Condition, error) {
 		limits = append(limits, limit)
 	}
 	if len(limits) == 0 && (r.strict || r.format == "junit") {
-		return nil, &exitError{Status: exitUsage, Err: errors.New("--strict and --format=junit need a limit"), Hint: "add --fail-if 'tps<-5%'"}
+		return nil, &exitError{Status: exitUsage,
+			Err: errors.New("--strict and --format=junit need a limit"), Hint: "add --fail-if 'tps<-5%'"}
 	}
 	return limits, nil
 }
@@ -210,11 +212,13 @@ func newChoice(spec string) (choice, error) {
 		name, value, ok := strings.Cut(part, "=")
 		switch {
 		case !ok || name == "":
-			return c, &exitError{Status: exitUsage, Err: fmt.Errorf("group %q is not k=v[,k=v]", spec), Hint: "benchwatch compare via=direct,threads=16 via=atlas,threads=16"}
+			return c, &exitError{Status: exitUsage, Err: fmt.Errorf("group %q is not k=v[,k=v]", spec),
+				Hint: "benchwatch compare via=direct,threads=16 via=atlas,threads=16"}
 		case name == "last":
 			n, err := strconv.Atoi(value)
 			if err != nil || n < 1 {
-				return c, &exitError{Status: exitUsage, Err: fmt.Errorf("group %q: last needs a number of runs", spec), Hint: "benchwatch compare last=5,version=1.2 version=1.3"}
+				return c, &exitError{Status: exitUsage, Err: fmt.Errorf("group %q: last needs a number of runs", spec),
+					Hint: "benchwatch compare last=5,version=1.2 version=1.3"}
 			}
 			c.last = n
 		default:
@@ -301,7 +305,8 @@ func (r *compareCommand) chooseLast(c *choice, taken, kinds map[string]bool) err
 		}
 	}
 	if len(wanted) == 0 {
-		return withHint(fmt.Errorf("%s: no other run that succeeded is of the same tool, workload and threads", c.spec), "benchwatch runs lists them")
+		return withHint(fmt.Errorf("%s: no other run that succeeded is of the same tool, workload and threads", c.spec),
+			"benchwatch runs lists them")
 	}
 	var err error
 	c.dirs, err = r.selectRuns(r.streams, func(m *rundir.Meta) bool { return wanted[m.ID] })

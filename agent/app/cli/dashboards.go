@@ -51,7 +51,8 @@ func (r *dashboardsCommand) run(s Streams) error {
 		c.Grafana.TokenFile = r.tokenFile
 	}
 	if c.Grafana.URL == "" || c.Grafana.TokenFile == "" {
-		return &exitError{Status: exitUsage, Err: errors.New("no Grafana, or no token for it"), Hint: "use --config.file, or --grafana.url and --grafana.token-file"}
+		return &exitError{Status: exitUsage, Err: errors.New("no Grafana, or no token for it"),
+			Hint: "use --config.file, or --grafana.url and --grafana.token-file"}
 	}
 	if err := checkURL("--grafana.url", r.url); err != nil {
 		return err

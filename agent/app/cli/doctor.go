@@ -52,7 +52,8 @@ func (r *doctorCommand) run(s Streams) error {
 // printChecks prints a line for each check and a last one with their number.
 func printChecks(s Streams, all setup.Diagnosis) {
 	t := terminal.Of(s.Out)
-	shades := map[setup.Level]terminal.Shade{setup.OK: terminal.Good, setup.Warning: terminal.Doubt, setup.Failed: terminal.Bad, setup.Skipped: terminal.Faint}
+	shades := map[setup.Level]terminal.Shade{setup.OK: terminal.Good,
+		setup.Warning: terminal.Doubt, setup.Failed: terminal.Bad, setup.Skipped: terminal.Faint}
 	const indent = len("warning  ")
 	for _, c := range all.Checks {
 		begin := t.Paint(shades[c.Level], string(c.Level)) + strings.Repeat(" ", indent-len(c.Level))

@@ -56,7 +56,8 @@ func newExport() *cobra.Command {
 	cmd.choice(&r.format, "format", "FORMAT", "Format of the export: openmetrics, blocks (Prometheus blocks in the folder --output), csv or json (one object per line)", "openmetrics", "blocks", "csv", "json")
 	cmd.toggle(&r.servers, "servers", "With --format=csv, export the samples of the servers instead of the intervals of the tool")
 	cmd.text(&r.remote, "remote-write", "URL", "Send the export to this URL by Prometheus' remote write instead; the receiver must accept samples as old as the run")
-	cmd.text(&r.client, "remote-write.http-config", "FILE", "File with the login, TLS settings and headers for --remote-write, in the format of Prometheus' http_config")
+	cmd.text(&r.client, "remote-write.http-config", "FILE",
+		"File with the login, TLS settings and headers for --remote-write, in the format of Prometheus' http_config")
 	r.logOptions = addLogOptions(cmd)
 	r.output.declare(cmd)
 	r.store = addReadingStore(cmd)
@@ -78,11 +79,13 @@ func (r *exportCommand) prepare() (writer *remote.API, err error) {
 		return nil, err
 	}
 	if r.servers && r.format != "csv" {
-		return nil, &exitError{Status: exitUsage, Err: errors.New("--servers is for --format=csv: the other formats hold both"), Hint: "leave it out"}
+		return nil, &exitError{Status: exitUsage,
+			Err: errors.New("--servers is for --format=csv: the other formats hold both"), Hint: "leave it out"}
 	}
 	if r.format == blocks {
 		if info, err := os.Stat(r.output.file); err != nil || !info.IsDir() {
-			return nil, &exitError{Status: exitUsage, Err: errors.New("--format=blocks needs a folder"), Hint: "name Prometheus' data directory, or an empty folder, with --output"}
+			return nil, &exitError{Status: exitUsage, Err: errors.New("--format=blocks needs a folder"),
+				Hint: "name Prometheus' data directory, or an empty folder, with --output"}
 		}
 	} else if err := r.output.check(); err != nil {
 		return nil, err
@@ -213,10 +216,12 @@ func (r *exportCommand) writer() (*remote.API, error) {
 		return nil, nil
 	}
 	if err := config.CheckURL(r.remote); err != nil {
-		return nil, &exitError{Status: exitUsage, Err: fmt.Errorf("--remote-write: %w", err), Hint: "such as http://localhost:9090/api/v1/write; a login goes into --remote-write.http-config"}
+		return nil, &exitError{Status: exitUsage, Err: fmt.Errorf("--remote-write: %w", err),
+			Hint: "such as http://localhost:9090/api/v1/write; a login goes into --remote-write.http-config"}
 	}
 	if r.output.file != "" {
-		return nil, &exitError{Status: exitUsage, Err: errors.New("--remote-write writes no file: --output has no meaning"), Hint: "leave it out"}
+		return nil, &exitError{Status: exitUsage,
+			Err: errors.New("--remote-write writes no file: --output has no meaning"), Hint: "leave it out"}
 	}
 	settings := &commoncfg.HTTPClientConfig{}
 	if r.client != "" {
@@ -272,7 +277,8 @@ func (r *exportCommand) remoteWrite(to *remote.API, histories []*record.History)
 	sent, err := b.RemoteWrite(context.Background(), to)
 	if err != nil {
 		hint := "the same command sends everything again, which changes nothing that was taken"
-		if text := err.Error(); strings.Contains(text, "out of bounds") || strings.Contains(text, "out of order") || strings.Contains(text, "too old") {
+		if text := err.Error(); strings.Contains(text, "out of bounds") ||
+			strings.Contains(text, "out of order") || strings.Contains(text, "too old") {
 			hint = "the receiver takes no samples of that age: configure its window, such as storage.tsdb.out_of_order_time_window, or use --format=blocks"
 		}
 		return withHint(fmt.Errorf("export: %w; %s sent", err, table.Plural(sent.Samples, "sample")), hint)

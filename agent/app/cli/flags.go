@@ -87,7 +87,8 @@ type logFlags struct {
 
 func (f *logFlags) declare(cmd command, level string) {
 	f.logLevel, f.logFormat = level, "logfmt"
-	cmd.choice(&f.logLevel, "log.level", "LEVEL", "Log messages of this level and above: debug, info, warn or error", "debug", "info", "warn", "error")
+	cmd.choice(&f.logLevel, "log.level", "LEVEL",
+		"Log messages of this level and above: debug, info, warn or error", "debug", "info", "warn", "error")
 	cmd.choice(&f.logFormat, "log.format", "FORMAT", "Format of log messages: logfmt or json", "logfmt", "json")
 }
 
@@ -120,7 +121,8 @@ func addInject(cmd command, inject *bool) {
 	*inject = true
 	cmd.toggle(inject, "inject", "Add the tool's option for a report every second").Hidden = true
 	get := func() string { return strconv.FormatBool(!*inject) }
-	cmd.boolean("no-inject", "Do not add the option for a report every second if the command lacks it", get, func(on bool) { *inject = !on })
+	cmd.boolean("no-inject", "Do not add the option for a report every second if the command lacks it",
+		get, func(on bool) { *inject = !on })
 }
 
 // unknownTool is the usage error for a --tool that set does not have.

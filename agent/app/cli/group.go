@@ -20,7 +20,8 @@ import (
 func newGroupAttach() *cobra.Command {
 	cmd := newCommand("attach", "Follow a group to its end: after a lost connection of `run --on`, or if its generators record in this data directory.",
 		"benchwatch group attach 20261121T021403Z-oltp_read_write-t16")
-	r := &runCommand{observing: addObserving(cmd, "warn"), grouping: &grouping{}, connecting: &connecting{}, require: &requiring{}, lingerSet: true, inject: true}
+	r := &runCommand{observing: addObserving(cmd, "warn"), grouping: &grouping{},
+		connecting: &connecting{}, require: &requiring{}, lingerSet: true, inject: true}
 	cmd.duration(&r.linger, "linger", "Serve metrics this long after the end of the group, if no agent is running")
 	var name string
 	cmd.argument(&name, "NAME", "Name of the group, which is the id of its run")
@@ -72,7 +73,8 @@ func (r *runCommand) attach(s Streams, name string) (err error) {
 
 // newGroupServe returns the command that `run --on` starts on the other machines.
 func newGroupServe() *cobra.Command {
-	cmd := newCommand("serve", "Answer the machine that starts a group, on standard input and output.", "benchwatch group serve --data-dir=/var/lib/benchwatch")
+	cmd := newCommand("serve", "Answer the machine that starts a group, on standard input and output.",
+		"benchwatch group serve --data-dir=/var/lib/benchwatch")
 	cmd.Hidden = true
 	r := addStore(cmd)
 	return cmd.does(func(s Streams) error {

@@ -115,7 +115,8 @@ func (r *historyCommand) trend(s Streams) (*history.Trend, error) {
 // ratios returns the trend of the A/B comparisons.
 func (r *historyCommand) ratios(s Streams) (*history.Trend, error) {
 	if r.mark || r.archived.is() {
-		return nil, &exitError{Status: exitUsage, Err: errors.New("--measure ratio: comparisons are not in the archive, and can't be marked")}
+		return nil, &exitError{Status: exitUsage,
+			Err: errors.New("--measure ratio: comparisons are not in the archive, and can't be marked")}
 	}
 	all, err := ab.History(r.dataDir, r.wanted)
 	if err != nil {

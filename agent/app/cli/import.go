@@ -70,7 +70,8 @@ func (o *logOptions) check(tools tool.Set, c *config.Config) error {
 		for one := range strings.SplitSeq(list, ",") {
 			began, err := parseTime(one, now)
 			if err != nil {
-				return &exitError{Status: exitUsage, Err: fmt.Errorf("--start %s is not a time", one), Hint: "use 2026-11-21T14:03:00Z, 14:03 or -2h"}
+				return &exitError{Status: exitUsage, Err: fmt.Errorf("--start %s is not a time", one),
+					Hint: "use 2026-11-21T14:03:00Z, 14:03 or -2h"}
 			}
 			o.began = append(o.began, began)
 		}
@@ -143,7 +144,8 @@ func newRunsImport() *cobra.Command {
 	cmd := newCommand("import", "Import logs of earlier benchmarks: each run in a log becomes a run directory with a copy of its bytes.",
 		"benchwatch runs import --label-from='{engine}/{buffer_pool}/threads-{threads}.log' results")
 	r := &importCommand{}
-	cmd.arguments(&r.files, "LOGFILE...", "Output of a benchmark tool with one or more runs, or a folder that is searched recursively for such logs")
+	cmd.arguments(&r.files, "LOGFILE...",
+		"Output of a benchmark tool with one or more runs, or a folder that is searched recursively for such logs")
 	cmd.text(&r.fromPath, "label-from", "PATTERN", "Labels from the end of each log's path, such as '{engine}/threads-{threads}.log'; * matches anything; logs that differ only in {generator} are one run")
 	addFormat(cmd, &r.format, text, jsonFormat)
 	r.logOptions = addLogOptions(cmd)
@@ -232,13 +234,15 @@ func (r *importCommand) prepare() (err error) {
 		return nil
 	}
 	if r.pattern, err = ingest.ParsePathLabels(r.fromPath); err != nil {
-		return &exitError{Status: exitUsage, Err: fmt.Errorf("--label-from %w", err), Hint: "--label-from='{engine}/threads-{threads}.log'"}
+		return &exitError{Status: exitUsage, Err: fmt.Errorf("--label-from %w", err),
+			Hint: "--label-from='{engine}/threads-{threads}.log'"}
 	}
 	return nil
 }
 
 // importRuns makes the runs of one log and prints them. With an error, it returns the runs made so far.
-func (r *importCommand) importRuns(s Streams, earlier *ingest.Earlier, log ingest.Log, start time.Time, beside *besideLogs) ([]imported, error) {
+func (r *importCommand) importRuns(s Streams, earlier *ingest.Earlier,
+	log ingest.Log, start time.Time, beside *besideLogs) ([]imported, error) {
 	var path map[string]string
 	if r.pattern != nil {
 		path, _ = r.pattern.Match(log.Path)
@@ -371,7 +375,8 @@ func folderOf(folders []foundFolder, path string) *foundFolder {
 // completion records what the machine and the server did. Logs and dumps that can't be read are left out with a notice:
 // they must not prevent the import of a run. used gets the files with values; server becomes nil if it was not
 // recorded.
-func (r *importCommand) completion(s Streams, logs []imports.MachineLog, used *[]imports.MachineLog, server **imports.Server) func(context.Context, rundir.Directory, time.Time, float64) error {
+func (r *importCommand) completion(s Streams, logs []imports.MachineLog, used *[]imports.MachineLog,
+	server **imports.Server) func(context.Context, rundir.Directory, time.Time, float64) error {
 	if len(logs) == 0 && *server == nil {
 		return nil
 	}
@@ -437,10 +442,12 @@ func (r *importCommand) search() (logs []ingest.Log, folders []foundFolder, fail
 // importLog makes runs from one log. earlier are the imported runs, nil: they are read. path has the facts in its path,
 // dumped the servers of its dumps, which options replace. With an error, it returns the runs made so far. complete adds
 // files to the only run of the log; nil: nothing.
-func (o *logOptions) importLog(dataDir string, earlier *ingest.Earlier, log ingest.Log, start time.Time, path map[string]string, dumped *rundir.Servers,
+func (o *logOptions) importLog(dataDir string, earlier *ingest.Earlier,
+	log ingest.Log, start time.Time, path map[string]string, dumped *rundir.Servers,
 	complete func(context.Context, rundir.Directory, time.Time, float64) error,
 ) ([]ingest.Imported, error) {
-	im := ingest.Import{DataDir: dataDir, Earlier: earlier, Complete: complete, Log: log, Start: start, Title: o.title, Labels: map[string]string{}, Selection: o.selection(), Servers: cmp.Or(o.servers, dumped)}
+	im := ingest.Import{DataDir: dataDir, Earlier: earlier, Complete: complete, Log: log, Start: start,
+		Title: o.title, Labels: map[string]string{}, Selection: o.selection(), Servers: cmp.Or(o.servers, dumped)}
 	for name, value := range path {
 		switch name {
 		case "workload":

@@ -40,7 +40,8 @@ func newInit() *cobra.Command {
 	cmd := newCommand("init", "Write a configuration from prompts or flags, test the logins, create a Grafana token, and import the dashboards.",
 		"benchwatch init --target=mysql://monitor@10.0.0.1?cluster=blue --password-file=monitor.password --yes")
 	r := &initCommand{}
-	cmd.text(&r.plan.File, "config.file", "FILE", "File to write (default: the configuration of the running agent or of the package, else benchwatch.yml)")
+	cmd.text(&r.plan.File, "config.file", "FILE",
+		"File to write (default: the configuration of the running agent or of the package, else benchwatch.yml)")
 	cmd.text(&r.plan.DataDir, "data-dir", "DIR", "Folder of the runs (default: the folder that is used without a configuration)")
 	cmd.texts(&r.targets, "target", "URL", "Server to sample, ENGINE://USER@HOST[:PORT][?cluster=NAME&name=NAME]; repeatable")
 	cmd.text(&r.passwordFile, "password-file", "FILE", "File with the password of the servers of --target")
@@ -65,7 +66,8 @@ func (r *initCommand) run() error {
 		return err
 	}
 	if _, err := os.Stat(r.plan.File); err == nil && !r.plan.Replace && !r.plan.Keep {
-		return withHint(fmt.Errorf("write %s: the file exists", r.plan.File), "name another file with --config.file, or replace it with --force")
+		return withHint(fmt.Errorf("write %s: the file exists", r.plan.File),
+			"name another file with --config.file, or replace it with --force")
 	}
 	if err := r.flags(); err != nil {
 		return err
@@ -130,7 +132,8 @@ func (r *initCommand) chooseFile() error {
 		return err
 	}
 	if err := setup.Writable(filepath.Dir(file)); err != nil {
-		return withHint(fmt.Errorf("configuration of the agent: %w", err), "run sudo benchwatch init; a configuration of your own needs --config.file and --data-dir")
+		return withHint(fmt.Errorf("configuration of the agent: %w", err),
+			"run sudo benchwatch init; a configuration of your own needs --config.file and --data-dir")
 	}
 	r.plan.File, r.plan.DataDir, r.plan.Keep = file, c.DataDir, true
 	return nil
@@ -141,7 +144,8 @@ func (r *initCommand) flags() error {
 	for _, text := range r.targets {
 		t, err := setup.ParseTarget(text)
 		if err != nil {
-			return &exitError{Status: exitUsage, Err: fmt.Errorf("--target %s: %w", secret.Text(text), err), Hint: "benchwatch init --target=mysql://monitor@10.0.0.1:3306?cluster=blue"}
+			return &exitError{Status: exitUsage, Err: fmt.Errorf("--target %s: %w", secret.Text(text), err),
+				Hint: "benchwatch init --target=mysql://monitor@10.0.0.1:3306?cluster=blue"}
 		}
 		one := setup.PlannedTarget{Target: t}
 		if r.passwordFile != "" {
@@ -274,7 +278,8 @@ func (r *initCommand) print(done *setup.Done) {
 // checkURL returns an error if the value of a flag is not an address.
 func checkURL(flag, address string) error {
 	if err := config.CheckURL(address); err != nil {
-		return &exitError{Status: exitUsage, Err: fmt.Errorf("%s %s: %w", flag, secret.Text(address), err), Hint: "for example " + flag + "=http://127.0.0.1:3000"}
+		return &exitError{Status: exitUsage, Err: fmt.Errorf("%s %s: %w", flag, secret.Text(address), err),
+			Hint: "for example " + flag + "=http://127.0.0.1:3000"}
 	}
 	return nil
 }

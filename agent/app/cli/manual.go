@@ -89,7 +89,8 @@ https://github.com/benchwatch/benchwatch
 
 // printManual writes the manual page. It has no date, so builds are reproducible.
 func printManual(w io.Writer, root *cobra.Command) {
-	fmt.Fprintf(w, ".TH BENCHWATCH 1 \"\" \"benchwatch %s\" \"User Commands\"\n%s%s\n.SH COMMANDS\n", roff(version.Version), manualHead, roff(root.Short))
+	fmt.Fprintf(w, ".TH BENCHWATCH 1 \"\" \"benchwatch %s\" \"User Commands\"\n%s%s\n.SH COMMANDS\n",
+		roff(version.Version), manualHead, roff(root.Short))
 	for _, c := range leaves(root) {
 		fmt.Fprintf(w, ".SS \"%s\"\n.B benchwatch %[1]s\n[\\fIoptions\\fR]", below(c))
 		if form := c.Annotations[argumentForm]; form != "" {

@@ -55,7 +55,8 @@ func (m *markCommand) run(s Streams) error {
 		return &exitError{Status: exitUsage, Err: err, Hint: "use 2026-11-21T14:03:00Z, 14:03, 14:03:20 or -90s"}
 	}
 	if strings.TrimSpace(m.text) == "" {
-		return &exitError{Status: exitUsage, Err: errors.New("the text of the marker is empty"), Hint: `benchwatch mark "set gcs.fc_limit=1000"`}
+		return &exitError{Status: exitUsage, Err: errors.New("the text of the marker is empty"),
+			Hint: `benchwatch mark "set gcs.fc_limit=1000"`}
 	}
 	if err := m.open(); err != nil {
 		return err

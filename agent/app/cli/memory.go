@@ -34,7 +34,8 @@ func unmapProgram() {
 			from, to, _ := strings.Cut(key, "-")
 			begin, err = strconv.ParseUint(from, 16, 64)
 			end, mapsErr = strconv.ParseUint(to, 16, 64)
-			readOnly = err == nil && mapsErr == nil && strings.HasPrefix(value, "r") && value[1] == '-' && strings.HasSuffix(value, " "+program)
+			readOnly = err == nil && mapsErr == nil && strings.HasPrefix(value, "r") &&
+				value[1] == '-' && strings.HasSuffix(value, " "+program)
 			written = false
 		case key == "Anonymous:" || key == "Swap:":
 			// The dynamic linker writes addresses into pages before it makes them read-only. They are not in the file.

@@ -33,7 +33,8 @@ type connecting struct {
 
 func addConnecting(cmd command) *connecting {
 	c := &connecting{onFailure: string(rundir.StopOthers), ssh: "ssh", benchwatch: "benchwatch"}
-	cmd.texts(&c.on, "on", "HOST,HOST...", "Machines to start the command on by ssh, as a group with one common start; comma-separated or repeated")
+	cmd.texts(&c.on, "on", "HOST,HOST...",
+		"Machines to start the command on by ssh, as a group with one common start; comma-separated or repeated")
 	cmd.choice(&c.onFailure, "on-failure", "ACTION", "What to do with the other generators if one fails: stop or continue", string(rundir.StopOthers), string(rundir.Continue))
 	cmd.text(&c.ssh, "ssh", "COMMAND", "Command that connects to the machines, with its options")
 	cmd.text(&c.benchwatch, "remote-benchwatch", "PATH", "Path of benchwatch on the machines")
@@ -138,7 +139,8 @@ func (r *runCommand) runOn() error {
 		return err
 	}
 	started()
-	r.streams.notice("group %s: %s start at %s", remote.Name, table.Plural(len(remote.Connection.Hosts), "generator"), of.StartedAt.Local().Format("15:04:05.000"))
+	r.streams.notice("group %s: %s start at %s", remote.Name,
+		table.Plural(len(remote.Connection.Hosts), "generator"), of.StartedAt.Local().Format("15:04:05.000"))
 	own, err := r.observe(ctx)
 	if err != nil {
 		r.streams.notice("%v", err) // the generators run: they are followed without a page

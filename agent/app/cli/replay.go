@@ -37,7 +37,8 @@ func newReplay() *cobra.Command {
 	r := &replayCommand{observing: addObserving(cmd, "warn")}
 	cmd.argument(&r.name, "[RUN]", "Id of a run, its beginning, or last (default: the embedded run on a Galera cluster with a slow node)")
 	r.speed = 1
-	cmd.number(&r.speed, "speed", "N", "Playback speed in recorded seconds per second; rates that Prometheus computes are correct only at 1")
+	cmd.number(&r.speed, "speed", "N",
+		"Playback speed in recorded seconds per second; rates that Prometheus computes are correct only at 1")
 	cmd.duration(&r.linger, "linger", "Serve page and metrics this long after the end (default: until Ctrl-C on a terminal, else 0s)")
 	addFormat(cmd, &r.format, text, jsonFormat)
 	return cmd.does(func(s Streams) error {
@@ -49,7 +50,8 @@ func newReplay() *cobra.Command {
 
 func (r *replayCommand) run() (err error) {
 	if !(r.speed > 0 && r.speed <= replay.MaxSpeed) {
-		return &exitError{Status: exitUsage, Err: fmt.Errorf("--speed %v is out of range", r.speed), Hint: fmt.Sprintf("use a number above 0, at most %d", replay.MaxSpeed)}
+		return &exitError{Status: exitUsage, Err: fmt.Errorf("--speed %v is out of range", r.speed),
+			Hint: fmt.Sprintf("use a number above 0, at most %d", replay.MaxSpeed)}
 	}
 	if err := r.store.load(); err != nil {
 		return err

@@ -98,7 +98,8 @@ func newRun() *cobra.Command {
 	cmd.text(&r.tool, "tool", "NAME", "Benchmark tool (default: recognised from the command)")
 	cmd.text(&r.id, "run-id", "ID", "Id of the run (default: start time, workload and threads)")
 	addInject(cmd, &r.inject)
-	cmd.duration(&r.timeout, "drain-timeout", "Wait at most this long for replicas to catch up (default: runs.drain_timeout of the configuration)")
+	cmd.duration(&r.timeout, "drain-timeout",
+		"Wait at most this long for replicas to catch up (default: runs.drain_timeout of the configuration)")
 	addWaitReady(cmd, &r.waitReady)
 	cmd.duration(&r.linger, "linger", "Serve metrics this long after the end of the run, if no agent is running (default: 10s on a terminal, else 0s)")
 	r.grouping = addGrouping(cmd)
@@ -206,7 +207,8 @@ func (r *runCommand) check() error {
 	}
 	switch {
 	case len(r.abort.conditions) > 0 && r.isPiped():
-		return &exitError{Status: exitUsage, Err: errors.New("--abort-when can't end a tool whose output is piped"), Hint: "benchwatch run --abort-when 'lag>10s' -- sysbench … run"}
+		return &exitError{Status: exitUsage, Err: errors.New("--abort-when can't end a tool whose output is piped"),
+			Hint: "benchwatch run --abort-when 'lag>10s' -- sysbench … run"}
 	case len(r.on) > 0:
 		return r.checkRemote()
 	}
@@ -214,7 +216,8 @@ func (r *runCommand) check() error {
 		return err
 	}
 	if r.grouping.name != "" && r.id != "" {
-		return &exitError{Status: exitUsage, Err: errors.New("--run-id and --group: the group numbers its runs"), Hint: "leave out --run-id"}
+		return &exitError{Status: exitUsage,
+			Err: errors.New("--run-id and --group: the group numbers its runs"), Hint: "leave out --run-id"}
 	}
 	return nil
 }
@@ -256,7 +259,8 @@ func (r *runCommand) readCommand() (command commandline.Command, err error) {
 		r.input = r.streams.In
 		if r.tool == "" {
 			if command.Tool, r.input = sniff(r.streams.In, tools); command.Tool == nil {
-				return command, ownFailure(errors.New("no benchmark tool's output recognised in standard input"), "name the tool that wrote it with --tool; known tools: "+tools.Names())
+				return command, ownFailure(errors.New("no benchmark tool's output recognised in standard input"),
+					"name the tool that wrote it with --tool; known tools: "+tools.Names())
 			}
 		}
 		return command, nil
@@ -390,7 +394,8 @@ func (r *runCommand) create(meta rundir.Meta) (err error) {
 	}
 	switch {
 	case errors.Is(err, rundir.ErrExists) && meta.Group != nil:
-		return ownFailure(fmt.Errorf("generator %d of group %s has a run already", meta.Group.Generator, meta.Group.Name), "choose another --group")
+		return ownFailure(fmt.Errorf("generator %d of group %s has a run already",
+			meta.Group.Generator, meta.Group.Name), "choose another --group")
 	case errors.Is(err, rundir.ErrExists):
 		return ownFailure(err, "choose another --run-id")
 	case errors.Is(err, fs.ErrPermission):
@@ -610,7 +615,8 @@ func (r *runCommand) afterwards(own *observation, signals <-chan os.Signal) {
 	defer own.stop()
 	ended := time.Now()
 	if !r.unrecorded && !r.awaitClosed(own, signals) {
-		r.streams.notice("the rest of the piped output is not read yet: an agent or benchwatch report %s%s reads it", r.dir.ID(), r.same())
+		r.streams.notice("the rest of the piped output is not read yet: an agent or benchwatch report %s%s reads it",
+			r.dir.ID(), r.same())
 		return
 	}
 	h, err := record.Read(context.Background(), r.dir, r.config.ToolSet())

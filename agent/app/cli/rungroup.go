@@ -25,7 +25,8 @@ type grouping struct {
 
 func addGrouping(cmd command) *grouping {
 	g := &grouping{}
-	cmd.text(&g.name, "group", "NAME", "Name of the run's group; {i} and {n} in the command are the generator's number and the number of generators")
+	cmd.text(&g.name, "group", "NAME",
+		"Name of the run's group; {i} and {n} in the command are the generator's number and the number of generators")
 	cmd.whole(&g.generators, "generators", "N", "Number of generators in the group")
 	cmd.whole(&g.number, "generator", "I", "Number of this generator, from 1 (default: index of the Kubernetes or Slurm job)")
 	cmd.text(&g.startAt, "start-at", "TIME", "Start the tool at this time: 2026-11-21T14:03:00Z, 14:03 or 14:03:20")

@@ -63,7 +63,8 @@ func (f *runFilter) declare(cmd command) {
 	cmd.text(&f.tool, "tool", "NAME", "Only runs of this tool")
 	cmd.text(&f.workload, "workload", "NAME", "Only runs of this workload")
 	cmd.text(&f.version, "tool-version", "VERSION", "Only runs of this version of the tool")
-	cmd.text(&f.since, "since", "TIME", "Only runs that started at this time or later: 2026-11-21, 2026-11-21T14:03:00Z, 14:03, or 2h or 7d ago")
+	cmd.text(&f.since, "since", "TIME",
+		"Only runs that started at this time or later: 2026-11-21, 2026-11-21T14:03:00Z, 14:03, or 2h or 7d ago")
 	cmd.text(&f.until, "until", "TIME", "Only runs that started before this time")
 }
 
@@ -217,7 +218,8 @@ func parseBound(flag, value string, now time.Time) (time.Time, error) {
 	if t, err := parseTime(value, now); err == nil {
 		return t, nil
 	}
-	return time.Time{}, &exitError{Status: exitUsage, Err: fmt.Errorf("%s %s is not a time", flag, value), Hint: "use 2026-11-21, 2026-11-21T14:03:00Z, 14:03, 2h or 7d"}
+	return time.Time{}, &exitError{Status: exitUsage, Err: fmt.Errorf("%s %s is not a time", flag, value),
+		Hint: "use 2026-11-21, 2026-11-21T14:03:00Z, 14:03, 2h or 7d"}
 }
 
 // runsRemoveCommand is one `benchwatch runs rm`.
@@ -255,7 +257,8 @@ func (r *runsRemoveCommand) run(s Streams) error {
 	}
 	for _, dir := range dirs {
 		if !dir.Within(r.dataDir) {
-			return withHint(fmt.Errorf("%s is no run directory in %s: nothing was removed", dir, r.dataDir), "choose its data directory with --data-dir")
+			return withHint(fmt.Errorf("%s is no run directory in %s: nothing was removed", dir, r.dataDir),
+				"choose its data directory with --data-dir")
 		}
 		meta, err := dir.Load()
 		if err != nil {

@@ -66,19 +66,23 @@ func (c *statusCommand) run(s Streams) error {
 	}
 	if c.target.Engine != "" || c.target.Address != "" {
 		if c.target.Engine == "" || c.target.Address == "" {
-			return &exitError{Status: exitUsage, Err: errors.New("--engine and --address go together"), Hint: "benchwatch status --engine=mysql --address=127.0.0.1:3306"}
+			return &exitError{Status: exitUsage, Err: errors.New("--engine and --address go together"),
+				Hint: "benchwatch status --engine=mysql --address=127.0.0.1:3306"}
 		}
 		if engines.ByName(c.target.Engine) == nil {
-			return &exitError{Status: exitUsage, Err: fmt.Errorf("unknown engine %q", c.target.Engine), Hint: "known are " + strings.Join(engines.Names(), ", ")}
+			return &exitError{Status: exitUsage, Err: fmt.Errorf("unknown engine %q", c.target.Engine),
+				Hint: "known are " + strings.Join(engines.Names(), ", ")}
 		}
 		if err := config.CheckAddress(c.target.Address); err != nil {
-			return &exitError{Status: exitUsage, Err: fmt.Errorf("--address: %w", err), Hint: "use --address=127.0.0.1:3306 --user=monitor --password-file=FILE"}
+			return &exitError{Status: exitUsage, Err: fmt.Errorf("--address: %w", err),
+				Hint: "use --address=127.0.0.1:3306 --user=monitor --password-file=FILE"}
 		}
 		c.target.Name = c.target.Address
 		conf.Targets = []config.Target{c.target}
 	}
 	if len(conf.Targets) == 0 {
-		return &exitError{Status: exitUsage, Err: errors.New("no servers to ask"), Hint: "use --config.file, or --engine and --address; benchwatch init configures servers"}
+		return &exitError{Status: exitUsage, Err: errors.New("no servers to ask"),
+			Hint: "use --config.file, or --engine and --address; benchwatch init configures servers"}
 	}
 	if c.interval < 100*time.Millisecond {
 		return &exitError{Status: exitUsage, Err: fmt.Errorf("interval %s is too short", c.interval), Hint: "100ms is the shortest"}

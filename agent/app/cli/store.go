@@ -122,7 +122,8 @@ func (s *store) findRun(name string) (rundir.Directory, error) {
 		return "", err
 	}
 	if len(ids) == 0 {
-		return "", withHint(fmt.Errorf("no runs in %s", s.dataDir), "choose another folder with --data-dir, or record a run with benchwatch run")
+		return "", withHint(fmt.Errorf("no runs in %s", s.dataDir),
+			"choose another folder with --data-dir, or record a run with benchwatch run")
 	}
 	if name == lastRun {
 		return s.newest(ids)
@@ -146,7 +147,8 @@ func (s *store) findRun(name string) (rundir.Directory, error) {
 	case 1:
 		return rundir.At(s.dataDir, begin[0]), nil
 	default:
-		return "", withHint(fmt.Errorf("%d runs begin with %s", len(begin), name), "use more of the id; the first two are "+begin[0]+" and "+begin[1])
+		return "", withHint(fmt.Errorf("%d runs begin with %s", len(begin), name),
+			"use more of the id; the first two are "+begin[0]+" and "+begin[1])
 	}
 }
 
@@ -255,8 +257,10 @@ type selecting struct {
 
 func addSelecting(cmd command) *selecting {
 	s := &selecting{}
-	cmd.texts(&s.clusters, "cluster", "NAME", "Cluster of the configuration that the run uses; repeatable (default: the cluster that the tool connects to)")
-	cmd.text(&s.targets, "targets", "NAME,NAME...", "Targets of the configuration that the run uses, in addition to the targets of --cluster")
+	cmd.texts(&s.clusters, "cluster", "NAME",
+		"Cluster of the configuration that the run uses; repeatable (default: the cluster that the tool connects to)")
+	cmd.text(&s.targets, "targets", "NAME,NAME...",
+		"Targets of the configuration that the run uses, in addition to the targets of --cluster")
 	return s
 }
 

@@ -68,8 +68,10 @@ type sweepCommand struct {
 func newSweep() *cobra.Command {
 	cmd := newCommand("sweep", "Run a benchmark with every combination of parameter values, one run after the other.",
 		"benchwatch sweep --set threads=1,2,4,8 -- sysbench oltp_read_write --threads={threads} run")
-	r := &sweepCommand{labels: map[string]string{}, example: "benchwatch sweep --set threads=1,2,4,8 -- sysbench … --threads={threads} run"}
-	cmd.texts(&r.sets, "set", "NAME=V,V...", "Values for the placeholder {NAME} in the command and the hooks; repeat the flag to run all combinations")
+	r := &sweepCommand{labels: map[string]string{},
+		example: "benchwatch sweep --set threads=1,2,4,8 -- sysbench … --threads={threads} run"}
+	cmd.texts(&r.sets, "set", "NAME=V,V...",
+		"Values for the placeholder {NAME} in the command and the hooks; repeat the flag to run all combinations")
 	r.repeat = 1
 	cmd.whole(&r.repeat, "repeat", "N", "Number of trials per combination; each round runs all combinations once")
 	cmd.toggle(&r.warmup, "warmup-run", "Run the first combination once before the others, without counting it")
@@ -91,7 +93,8 @@ func (r *sweepCommand) addRunning(cmd command) {
 	r.abort = addAborting(cmd)
 	cmd.text(&r.before, "before", "COMMAND", "Shell command to run before each run, such as a restart of the proxy; may contain {NAME}")
 	cmd.text(&r.after, "after", "COMMAND", "Shell command to run after each run; may contain {NAME}")
-	cmd.text(&r.resume, "resume", "ID", "Resume an interrupted series of runs, or print the result of a finished series; last is the newest")
+	cmd.text(&r.resume, "resume", "ID",
+		"Resume an interrupted series of runs, or print the result of a finished series; last is the newest")
 	cmd.text(&r.title, "title", "TEXT", "Title of the runs; may contain {NAME}")
 	cmd.labels(&r.labels, "label", "Label of all runs; repeatable")
 	cmd.text(&r.tool, "tool", "NAME", "Benchmark tool (default: recognised from the command)")
@@ -149,7 +152,8 @@ func (r *sweepCommand) run(fresh func() (*sweep.Sweep, error)) error {
 	defer signal.Stop(signals)
 	ctx, stop := untilSignal(context.Background(), signals)
 	defer stop()
-	runner := &sweep.Runner{Sweep: s, DataDir: r.dataDir, Tools: r.tools, Commands: r.commands(), Notice: r.streams.notice, Signals: signals}
+	runner := &sweep.Runner{Sweep: s, DataDir: r.dataDir, Tools: r.tools,
+		Commands: r.commands(), Notice: r.streams.notice, Signals: signals}
 	if len(r.command)+len(r.arms) == 0 { // resumed, nothing secret in it
 		runner.Commands = s.Commands
 	}
@@ -433,7 +437,8 @@ func (r *sweepCommand) old() (*sweep.Sweep, error) {
 		return nil, err
 	}
 	if (s.Plan != nil) != r.planned {
-		return nil, &exitError{Status: exitUsage, Err: fmt.Errorf("%s was begun by another command", s.ID), Hint: "resume an A/B comparison with benchwatch ab, a sweep with benchwatch sweep"}
+		return nil, &exitError{Status: exitUsage, Err: fmt.Errorf("%s was begun by another command", s.ID),
+			Hint: "resume an A/B comparison with benchwatch ab, a sweep with benchwatch sweep"}
 	}
 	if len(r.sets) > 0 {
 		return nil, &exitError{Status: exitUsage, Err: errors.New("--set and --resume don't go together: the sweep has its sets already"), Hint: "leave --set out"}

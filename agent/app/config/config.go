@@ -237,7 +237,8 @@ func (t *Target) check() error {
 	if t.PasswordFile != "" && t.PasswordEnv != "" {
 		twice = errors.New("is set besides password_file: use one of them")
 	}
-	return cmp.Or(in("name", required(t.Name, "a short name, used as label target")), in("engine", known), in("address", CheckAddress(t.Address)),
+	return cmp.Or(in("name", required(t.Name, "a short name, used as label target")),
+		in("engine", known), in("address", CheckAddress(t.Address)),
 		in("node_exporter", CheckURL(t.NodeExporter)), in("password_env", twice))
 }
 

@@ -362,7 +362,8 @@ func (d *decoder) value(f field, n *yaml.Node, path string) error {
 	switch f.to.Kind() {
 	case reflect.Struct:
 		if f.alone != "" && n.Kind == yaml.ScalarNode {
-			n = &yaml.Node{Kind: yaml.MappingNode, Line: n.Line, Content: []*yaml.Node{{Kind: yaml.ScalarNode, Tag: "!!str", Value: f.alone, Line: n.Line}, n}}
+			n = &yaml.Node{Kind: yaml.MappingNode, Line: n.Line,
+				Content: []*yaml.Node{{Kind: yaml.ScalarNode, Tag: "!!str", Value: f.alone, Line: n.Line}, n}}
 		}
 		return d.section(f.to, n, path)
 	case reflect.Pointer: // nil if the key is missing

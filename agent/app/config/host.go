@@ -85,7 +85,8 @@ func (c *Config) machines() []machine {
 		all = append(all, machine{topology.Host{Name: t.Name, Targets: []string{t.Name}}, host.NodeExporter, t.NodeExporter, nil})
 	}
 	for _, h := range c.Hosts {
-		m := machine{topology.Host{Name: h.name(), Cluster: h.Cluster, Role: rundir.HostRole(h.Role)}, host.NodeExporter, h.NodeExporter, nil}
+		m := machine{topology.Host{Name: h.name(), Cluster: h.Cluster, Role: rundir.HostRole(h.Role)},
+			host.NodeExporter, h.NodeExporter, nil}
 		if h.SSH != "" {
 			m.engine, m.address, m.options = host.SSH, h.SSH, map[string]string{host.OptionCommand: h.SSHCommand}
 		}

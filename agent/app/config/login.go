@@ -35,7 +35,8 @@ func (c *Config) AddLogin(l rundir.Login) ([]string, error) {
 	}
 	var names []string
 	for _, address := range addresses {
-		t := Target{Engine: l.Engine, Address: strings.TrimSpace(address), Cluster: cluster, User: l.User, password: engine.Secret(l.Password)}
+		t := Target{Engine: l.Engine, Address: strings.TrimSpace(address),
+			Cluster: cluster, User: l.User, password: engine.Secret(l.Password)}
 		t.Address = t.plain().Address
 		if l.Place != tool.PlaceHere && isLocal(t.Address) {
 			return nil, fmt.Errorf("%w: %s is an address within a container or on another machine", ErrNoLogin, t.Address)
@@ -75,7 +76,8 @@ func CheckLent(l rundir.Login, foreign bool) error {
 	}
 	for i := range lent.Targets {
 		if t := &lent.Targets[i]; foreign && strings.HasPrefix(t.Address, "/") && t.password == "" {
-			return fmt.Errorf("%w by the agent: it is another user, and %q has no password at the socket %s", ErrNoLogin, t.User, t.Address)
+			return fmt.Errorf("%w by the agent: it is another user, and %q has no password at the socket %s",
+				ErrNoLogin, t.User, t.Address)
 		}
 	}
 	return nil

@@ -97,7 +97,8 @@ func New(opts Options) (*Observer, error) {
 	if o.sampler, o.hosts = opts.Servers, opts.Machines; o.sampler == nil {
 		o.sampler = engine.NewSampler(o.targets, open, opts.Config.SampleInterval, engine.Options{Logger: opts.Logger, Now: axis.Now})
 		openHost := func(t engine.Target) (engine.Prober, error) { return host.Open(t, opts.Logger) }
-		o.hosts = engine.NewSampler(nil, openHost, opts.Config.SampleInterval, engine.Options{Logger: opts.Logger.With("kind", "host"), Now: axis.Now})
+		o.hosts = engine.NewSampler(nil, openHost, opts.Config.SampleInterval,
+			engine.Options{Logger: opts.Logger.With("kind", "host"), Now: axis.Now})
 	} else {
 		now = axis.Now
 	}

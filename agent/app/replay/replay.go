@@ -201,7 +201,8 @@ func (p *Player) awaitObserver(ctx context.Context) error {
 func (p *Player) end(at time.Time) error {
 	at = at.UTC()
 	_, err := p.Directory.Update(func(m *rundir.Meta) {
-		m.EndedAt, m.ExitCode, m.Signal, m.Outcome, m.Reason = &at, p.recorded.ExitCode, p.recorded.Signal, p.recorded.Outcome, p.recorded.Reason
+		m.EndedAt, m.ExitCode, m.Signal, m.Outcome, m.Reason = &at, p.recorded.ExitCode,
+			p.recorded.Signal, p.recorded.Outcome, p.recorded.Reason
 	})
 	return err
 }

@@ -90,7 +90,8 @@ func Diagnose(ctx context.Context, c *config.Config, file string) Diagnosis {
 	parts := []struct {
 		name  string
 		check func(context.Context)
-	}{{"data", d.data}, {"files", d.files}, {"agent", d.process}, {"targets", d.targets}, {"prometheus", d.prometheus}, {"grafana", d.grafana}}
+	}{{"data", d.data}, {"files", d.files}, {"agent", d.process},
+		{"targets", d.targets}, {"prometheus", d.prometheus}, {"grafana", d.grafana}}
 	var checking sync.WaitGroup
 	for _, p := range parts {
 		checking.Go(func() { p.check(ctx) })
@@ -114,7 +115,8 @@ func Diagnose(ctx context.Context, c *config.Config, file string) Diagnosis {
 func (d *doctor) data(context.Context) {
 	root := rundir.Root(d.c.DataDir)
 	if err := Writable(root); err != nil {
-		d.add("data", Failed, "data directory", secret.Error(err), "choose another data_dir, or let an agent share it: docs/configuration.md, Users")
+		d.add("data", Failed, "data directory", secret.Error(err),
+			"choose another data_dir, or let an agent share it: docs/configuration.md, Users")
 		return
 	}
 	ids, err := rundir.List(d.c.DataDir)
@@ -138,11 +140,13 @@ func (d *doctor) files(context.Context) {
 func (d *doctor) process(ctx context.Context) {
 	info := d.agent
 	if !d.runs {
-		d.add("agent", Warning, "agent", "no agent runs on "+d.c.DataDir, strings.TrimSuffix(start(d.file), " --config.file=")+"; benchwatch run also works without one")
+		d.add("agent", Warning, "agent", "no agent runs on "+d.c.DataDir,
+			strings.TrimSuffix(start(d.file), " --config.file=")+"; benchwatch run also works without one")
 		return
 	}
 	if info.Config != d.file {
-		d.add("agent", Warning, "agent", "uses another configuration: "+cmp.Or(info.Config, "none"), "restart it with --config.file="+d.file+", or leave out --config.file here")
+		d.add("agent", Warning, "agent", "uses another configuration: "+cmp.Or(info.Config, "none"),
+			"restart it with --config.file="+d.file+", or leave out --config.file here")
 	}
 	if info.URL == "" {
 		info.URL = "http://" + info.Address + "/"
@@ -170,7 +174,8 @@ func (d *doctor) clock(part, name string, at time.Time) {
 	}
 	offset := time.Since(at)
 	if offset.Abs() > largestOffset {
-		d.add(part, Warning, name, fmt.Sprintf("differs from this machine's by %s", offset.Abs().Round(time.Second)), "synchronise the clocks, for example with chrony")
+		d.add(part, Warning, name, fmt.Sprintf("differs from this machine's by %s", offset.Abs().Round(time.Second)),
+			"synchronise the clocks, for example with chrony")
 		return
 	}
 	d.add(part, OK, name, "agrees with this machine's within 2 s", "")
@@ -197,7 +202,8 @@ func (d *doctor) targets(ctx context.Context) {
 		case found:
 			d.add("targets", Failed, name, fmt.Sprintf("the agent does not sample %s: %s", t.Address, secret.Text(now.State)), login)
 		case d.servers != nil:
-			d.add("targets", Failed, name, "the agent does not sample it: its log has the reason", "let the agent read password_file and the files of tls, then reload it")
+			d.add("targets", Failed, name, "the agent does not sample it: its log has the reason",
+				"let the agent read password_file and the files of tls, then reload it")
 		case !readable:
 			d.add("targets", Failed, name, "its password or certificate can't be read", "check password_file and tls")
 		case !own.Answers:
@@ -248,11 +254,14 @@ func (d *doctor) prometheus(ctx context.Context) {
 	}
 	switch {
 	case len(found) == 0:
-		d.add("prometheus", Failed, "scrape", d.c.Prometheus.URL+" does not scrape an agent", "add the job benchwatch, which benchwatch init prints, to its scrape_configs")
+		d.add("prometheus", Failed, "scrape", d.c.Prometheus.URL+" does not scrape an agent",
+			"add the job benchwatch, which benchwatch init prints, to its scrape_configs")
 	case rarest != "":
-		d.add("prometheus", Warning, "scrape", fmt.Sprintf("an agent was scraped %s times in 10 s", rarest), "set scrape_interval: 1s for the job benchwatch")
+		d.add("prometheus", Warning, "scrape", fmt.Sprintf("an agent was scraped %s times in 10 s", rarest),
+			"set scrape_interval: 1s for the job benchwatch")
 	default:
-		d.add("prometheus", OK, "scrape", fmt.Sprintf("%s scrapes %s each second", d.c.Prometheus.URL, table.Plural(len(found), "agent")), "")
+		d.add("prometheus", OK, "scrape",
+			fmt.Sprintf("%s scrapes %s each second", d.c.Prometheus.URL, table.Plural(len(found), "agent")), "")
 	}
 	d.scraped(ctx)
 	d.rules(ctx)
@@ -277,7 +286,8 @@ func (d *doctor) scraped(ctx context.Context) {
 	for _, t := range answer.Data.Targets {
 		if t.Health == "down" {
 			down = true
-			d.add("prometheus", Warning, "scraped targets", fmt.Sprintf("%s of job %s: %s", t.Labels["instance"], t.Labels["job"], secret.Text(t.LastError)), "start it, or remove it from scrape_configs")
+			d.add("prometheus", Warning, "scraped targets", fmt.Sprintf("%s of job %s: %s", t.Labels["instance"],
+				t.Labels["job"], secret.Text(t.LastError)), "start it, or remove it from scrape_configs")
 		}
 	}
 	if !down {
@@ -324,13 +334,15 @@ func (d *doctor) rules(ctx context.Context) {
 		}
 		for _, r := range answer.Data.Groups[i].Rules {
 			if r.LastError != "" {
-				d.add("prometheus", Failed, "rules", fmt.Sprintf("%s can't be evaluated: %s", r.Name, secret.Text(r.LastError)), "two rules or exporters may give the same series")
+				d.add("prometheus", Failed, "rules", fmt.Sprintf("%s can't be evaluated: %s", r.Name,
+					secret.Text(r.LastError)), "two rules or exporters may give the same series")
 			}
 		}
 	}
 	const files = "prometheus/rules/*.yml and alerts/*.rules.yml"
 	if len(missing) > 0 {
-		d.add("prometheus", Warning, "rules", fmt.Sprintf("%d of %s missing: %s", len(missing), table.Plural(len(wanted), "group"), table.Join(missing)),
+		d.add("prometheus", Warning, "rules",
+			fmt.Sprintf("%d of %s missing: %s", len(missing), table.Plural(len(wanted), "group"), table.Join(missing)),
 			"add "+files+" to rule_files")
 	}
 	if len(different) > 0 {
@@ -379,7 +391,8 @@ func ruleGroups() ([]ruleGroup, error) {
 
 func (d *doctor) grafana(ctx context.Context) {
 	if d.c.Grafana.URL == "" {
-		d.add("grafana", Skipped, "grafana", "the configuration names none: markers are not sent", "add url and token_file under grafana, or run benchwatch init")
+		d.add("grafana", Skipped, "grafana", "the configuration names none: markers are not sent",
+			"add url and token_file under grafana, or run benchwatch init")
 		return
 	}
 	g, err := NewGrafana(d.c.Grafana.URL, d.c.Grafana.TokenFile)
@@ -395,7 +408,8 @@ func (d *doctor) grafana(ctx context.Context) {
 	}
 	d.clock("grafana", "clock of Grafana", at)
 	if err := g.CanMark(ctx); err != nil {
-		d.add("grafana", Failed, "grafana token", secret.Error(err), "create a token for a service account with the role Editor, for example with benchwatch init")
+		d.add("grafana", Failed, "grafana token", secret.Error(err),
+			"create a token for a service account with the role Editor, for example with benchwatch init")
 		return
 	}
 	d.add("grafana", OK, "grafana token", "may read and write annotations", "")

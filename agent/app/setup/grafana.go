@@ -50,7 +50,8 @@ func (g Grafana) CreateToken(ctx context.Context) (string, error) {
 	}
 	if id == 0 {
 		var made struct{ ID int }
-		if err := g.Do(ctx, http.MethodPost, "/api/serviceaccounts", map[string]any{"name": account, "role": "Editor"}, &made); err != nil {
+		if err := g.Do(ctx, http.MethodPost, "/api/serviceaccounts",
+			map[string]any{"name": account, "role": "Editor"}, &made); err != nil {
 			return "", err
 		}
 		id = made.ID

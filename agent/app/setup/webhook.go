@@ -27,7 +27,8 @@ func (d *doctor) webhooks(ctx context.Context, agents int) {
 		return
 	}
 	if len(active.Data.ActiveAlertmanagers) == 0 {
-		d.add("prometheus", Warning, "webhook", "Prometheus knows no Alertmanager: runs get no markers of alerts", "name it under alerting in the configuration of Prometheus")
+		d.add("prometheus", Warning, "webhook", "Prometheus knows no Alertmanager: runs get no markers of alerts",
+			"name it under alerting in the configuration of Prometheus")
 		return
 	}
 	for _, a := range active.Data.ActiveAlertmanagers {
@@ -45,7 +46,8 @@ func (d *doctor) webhooks(ctx context.Context, agents int) {
 		case err != nil:
 			d.add("prometheus", Skipped, "webhook", "read the configuration of Alertmanager: "+err.Error(), "")
 		case named+hidden < agents:
-			d.add("prometheus", Warning, "webhook", has+": the runs of the others get no markers of alerts", "add one for each agent to the receiver: docs/scale.md")
+			d.add("prometheus", Warning, "webhook", has+": the runs of the others get no markers of alerts",
+				"add one for each agent to the receiver: docs/scale.md")
 		case hidden > 0:
 			d.add("prometheus", Skipped, "webhook", has+", but hides the addresses", "compare them by hand: docs/scale.md")
 		default:

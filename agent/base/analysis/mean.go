@@ -201,7 +201,8 @@ func RatioBounds(before, after Mean, level float64) (low, high float64, ok bool)
 		return from
 	}
 	ratio := after.Value / before.Value
-	if before.Value <= 0 || after.Value <= 0 || CompareMeans(before, after, 0).Higher > level || CompareMeans(before, after, 10*ratio).Lower > level {
+	if before.Value <= 0 || after.Value <= 0 || CompareMeans(before, after, 0).Higher > level ||
+		CompareMeans(before, after, 10*ratio).Lower > level {
 		return 0, 0, false
 	}
 	low = bound(func(s Sides) bool { return s.Higher <= level }, 0, ratio)

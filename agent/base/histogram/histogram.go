@@ -97,7 +97,8 @@ func (h *Histogram) Quantile(q float64) (r Range, ok bool) {
 		return Range{}, false
 	}
 	rank := uint64(max(1, math.Floor(min(max(q, 0), 1)*float64(n)+0.5)))
-	return Range{h.ranked(rank, func(b Bucket) float64 { return b.Low }, true), h.ranked(rank, func(b Bucket) float64 { return b.High }, false)}, true
+	return Range{h.ranked(rank, func(b Bucket) float64 { return b.Low }, true),
+		h.ranked(rank, func(b Bucket) float64 { return b.High }, false)}, true
 }
 
 // ranked returns the bound with the given rank, starting at 1. The buckets are sorted by their

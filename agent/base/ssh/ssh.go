@@ -51,7 +51,8 @@ func Start(command []string, host, remote string) (*Connection, error) {
 	}
 	c := &Connection{exited: make(chan struct{})}
 	args := append([]string{}, command[1:]...)
-	args = append(args, "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3", "--", host, remote)
+	args = append(args, "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "-o",
+		"ServerAliveInterval=5", "-o", "ServerAliveCountMax=3", "--", host, remote)
 	c.cmd = exec.Command(command[0], args...)
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C must not end the connection
 	c.cmd.Stderr = &c.printed

@@ -74,7 +74,8 @@ func Blocks(s *sweep.Sweep) []Block {
 		if step.State == sweep.Skipped {
 			continue
 		}
-		b := Block{Arm: step.Values[sweep.ArmSet], Round: step.Repeat - 1, Run: step.RunID, Began: step.Began, Measured: step.Measured, Seconds: step.Seconds}
+		b := Block{Arm: step.Values[sweep.ArmSet], Round: step.Repeat - 1, Run: step.RunID,
+			Began: step.Began, Measured: step.Measured, Seconds: step.Seconds}
 		if step.Over() && step.Measured == nil {
 			b.Problem = step.Reason
 		}
@@ -89,7 +90,8 @@ func (p *Plan) Announce(s *sweep.Sweep) string {
 	for i := range p.Arms {
 		arms = append(arms, p.Arms[i].Title())
 	}
-	text := fmt.Sprintf("ab %s: %s by %s, until a difference of %s is decided, at most %s; seed %d", s.ID, strings.Join(arms, " against "), p.Measure,
+	text := fmt.Sprintf("ab %s: %s by %s, until a difference of %s is decided, at most %s; seed %d",
+		s.ID, strings.Join(arms, " against "), p.Measure,
 		share(p.Limit), terminal.Short(p.maxTime()), p.Seed)
 	if !p.NoControl {
 		text += fmt.Sprintf("; %.0f %% of the blocks are the control, a against itself", 100*p.ControlShare())

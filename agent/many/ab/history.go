@@ -53,7 +53,8 @@ func History(dataDir string, wanted func(*rundir.Meta) bool) (all []history.Tren
 				_, values, _ := strings.Cut(p.Arms[i].Title(), " ")
 				facts[p.Arms[i].Name] = values
 			}
-			all = append(all, history.TrendRun{ID: s.ID, StartedAt: s.CreatedAt, Value: one.Ratio.Value, Low: one.Low, High: one.High, Facts: facts})
+			all = append(all, history.TrendRun{ID: s.ID, StartedAt: s.CreatedAt,
+				Value: one.Ratio.Value, Low: one.Low, High: one.High, Facts: facts})
 		}
 	}
 	return all, errors.Join(damaged...)

@@ -157,7 +157,8 @@ func (r *Result) addBlocks(blocks []Block) {
 		if !b.isOver() {
 			continue
 		}
-		one := BlockResult{Run: b.Run, Arm: b.Arm, Round: max(0, b.Round+1), StartSeconds: b.Began.Sub(blocks[0].Began).Seconds(), Reason: b.Problem}
+		one := BlockResult{Run: b.Run, Arm: b.Arm, Round: max(0, b.Round+1),
+			StartSeconds: b.Began.Sub(blocks[0].Began).Seconds(), Reason: b.Problem}
 		if v, ok := b.Measured[r.Measure]; ok {
 			one.Value = series.Some(v * r.factor())
 			if b.Round >= 0 && v > 0 {
@@ -215,7 +216,8 @@ func (r *Result) sentence(c *Comparison, arm string, floor series.Optional[float
 		if word == "slower" || word == "lower" {
 			low, high = -high, -low
 		}
-		return strings.TrimSpace(fmt.Sprintf("%s is %s than %s by %.1f %% (%.1f to %.1f)%s", name, word, r.Arms[0].Title(), 100*math.Abs(c.Ratio.Value-1), low, high, values))
+		return strings.TrimSpace(fmt.Sprintf("%s is %s than %s by %.1f %% (%.1f to %.1f)%s",
+			name, word, r.Arms[0].Title(), 100*math.Abs(c.Ratio.Value-1), low, high, values))
 	case Equivalent:
 		return fmt.Sprintf("no difference larger than %s: %s is at %s %%%s", share(r.Limit), arm, percent(c.Ratio.Value), interval)
 	}
@@ -269,7 +271,8 @@ func (r *Result) trust(blocks []Block) []string {
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	if c := r.Control; c != nil {
-		text := fmt.Sprintf("control: a against itself %s, %s, %.0f %% of the blocks", c.text(), table.Plural(len(c.pairs), "pair"), 100*r.ControlShare)
+		text := fmt.Sprintf("control: a against itself %s, %s, %.0f %% of the blocks",
+			c.text(), table.Plural(len(c.pairs), "pair"), 100*r.ControlShare)
 		switch {
 		case !r.NoiseFloor.Known:
 			text += "; too few pairs for a noise floor"
@@ -289,7 +292,8 @@ func (r *Result) trust(blocks []Block) []string {
 			leads++
 		}
 	}
-	add("%s in %s, of which %d lead in, so that both blocks of a pair follow the same arm; order from seed %d", table.Plural(len(r.Runs), "block"), terminal.Short(spent(blocks)), leads, r.Seed)
+	add("%s in %s, of which %d lead in, so that both blocks of a pair follow the same arm; order from seed %d",
+		table.Plural(len(r.Runs), "block"), terminal.Short(spent(blocks)), leads, r.Seed)
 	if t := r.plan.Toggle; t != nil {
 		text := "carry-over: the first second after a switch does not count"
 		if n := int(t.CarryOverSeconds); n > 1 {
@@ -379,7 +383,8 @@ func (r *Result) Check(blocks []Block) []compare.LimitResult {
 		e := r.plan.Compare(blocks, limit.Name())
 		for i := range e.Arms {
 			result, reason := r.plan.check(limit, &e.Arms[i].Estimate, e.Floor)
-			c.Limits = append(c.Limits, compare.LimitResult{Limit: limit.String(), Group: r.plan.Arms[i+1].Title(), Result: result, Reason: limit.Name() + " " + reason})
+			c.Limits = append(c.Limits, compare.LimitResult{Limit: limit.String(),
+				Group: r.plan.Arms[i+1].Title(), Result: result, Reason: limit.Name() + " " + reason})
 		}
 	}
 	return c.Limits

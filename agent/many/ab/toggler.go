@@ -150,7 +150,8 @@ func (t *Toggler) set(ctx context.Context, arm string) error {
 	}
 	t.previous = arm
 	if t.dir != "" {
-		err := marker.Append(t.dir, marker.Marker{Kind: marker.Point, Run: t.dir.ID(), Text: arm + ": " + texts(changes[:1]), Tags: []string{"ab"}, Start: time.Now()})
+		err := marker.Append(t.dir, marker.Marker{Kind: marker.Point, Run: t.dir.ID(),
+			Text: arm + ": " + texts(changes[:1]), Tags: []string{"ab"}, Start: time.Now()})
 		if err != nil {
 			t.Runner.Notice("  marker: %v", err)
 		}

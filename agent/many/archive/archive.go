@@ -259,7 +259,9 @@ func Find(entries []Entry, name string) (Entry, error) {
 		return begin[0], nil
 	}
 	if len(exact) > 0 {
-		return Entry{}, fmt.Errorf("%w: %d machines have a run %s: name %s or %s", ErrNoRun, len(exact), name, begin[0].Name(), begin[1].Name())
+		return Entry{}, fmt.Errorf("%w: %d machines have a run %s: name %s or %s",
+			ErrNoRun, len(exact), name, begin[0].Name(), begin[1].Name())
 	}
-	return Entry{}, fmt.Errorf("%w: %d runs begin with %s; the first two are %s and %s", ErrNoRun, len(begin), name, begin[0].Name(), begin[1].Name())
+	return Entry{}, fmt.Errorf("%w: %d runs begin with %s; the first two are %s and %s",
+		ErrNoRun, len(begin), name, begin[0].Name(), begin[1].Name())
 }

@@ -65,7 +65,8 @@ func parse(text string) (location, error) {
 	}
 	for name := range query {
 		if !slices.Contains(allowed, name) {
-			return location{}, fmt.Errorf("has an unknown option %s: %s:// has %s", name, u.Scheme, cmp.Or(strings.Join(allowed, " and "), "none"))
+			return location{}, fmt.Errorf("has an unknown option %s: %s:// has %s",
+				name, u.Scheme, cmp.Or(strings.Join(allowed, " and "), "none"))
 		}
 	}
 	if u.Scheme == "file" {
@@ -97,7 +98,8 @@ func endpointOf(text string) (host string, insecure bool, err error) {
 		text = "https://" + text
 	}
 	u, err := url.Parse(text)
-	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" {
+	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "http" &&
+		u.Scheme != "https" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" {
 		return "", false, errNoEndpoint
 	}
 	return u.Host, u.Scheme == "http", nil
@@ -124,7 +126,8 @@ func (l location) keys(file string) (*credentials.Credentials, error) {
 	if file != "" {
 		found, err := readKeys(file)
 		if err == nil && found == nil {
-			err = fmt.Errorf("%w: archive %s: %s has no aws_access_key_id and aws_secret_access_key below [default]", ErrNoCredentials, l.name(), file)
+			err = fmt.Errorf("%w: archive %s: %s has no aws_access_key_id and aws_secret_access_key below [default]",
+				ErrNoCredentials, l.name(), file)
 		}
 		return found, err
 	}
@@ -170,7 +173,8 @@ func readKeys(file string) (*credentials.Credentials, error) {
 // hasRole reports whether this machine or container belongs to Amazon, so that it can request keys.
 // Elsewhere such a request takes long and fails.
 func hasRole() bool {
-	for _, name := range []string{"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_WEB_IDENTITY_TOKEN_FILE"} {
+	for _, name := range []string{"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+		"AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_WEB_IDENTITY_TOKEN_FILE"} {
 		if os.Getenv(name) != "" {
 			return true
 		}

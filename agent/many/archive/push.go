@@ -140,7 +140,8 @@ func (a *Archive) pushIndex(ctx context.Context, dir rundir.Directory, run []byt
 
 // pushFile uploads the missing parts of a file. run is the content of run.json, which the index
 // contains as well.
-func (a *Archive) pushFile(ctx context.Context, dir rundir.Directory, name string, run []byte, there map[string]bool, done *Pushed) (File, error) {
+func (a *Archive) pushFile(ctx context.Context, dir rundir.Directory,
+	name string, run []byte, there map[string]bool, done *Pushed) (File, error) {
 	file := File{Name: name, Omitted: a.omits(name)}
 	var r io.Reader = bytes.NewReader(run)
 	if name != rundir.MetaFile {

@@ -41,7 +41,8 @@ func openS3(l location, credentialsFile string, transport http.RoundTripper) (bu
 	if err != nil {
 		return bucket{}, err
 	}
-	client, err := minio.New(host, &minio.Options{Creds: keys, Secure: !insecure, Region: region, Transport: transport, MaxRetries: tries})
+	client, err := minio.New(host,
+		&minio.Options{Creds: keys, Secure: !insecure, Region: region, Transport: transport, MaxRetries: tries})
 	if err != nil {
 		return bucket{}, fmt.Errorf("archive %s: %w", l.name(), cause(err))
 	}

@@ -553,7 +553,8 @@ func (c *Comparison) Charted() []*measure.Measure {
 		}
 		for j := range l.Samples[1:] {
 			before, s := &l.Samples[0], &l.Samples[j+1]
-			if one := (change{l, before.Median, s}); before.N > 0 && s.N > 0 && l.place != inNone && !l.isCost && one.isNotable() && !slices.Contains(all, l.of) {
+			if one := (change{l, before.Median, s}); before.N > 0 && s.N > 0 &&
+				l.place != inNone && !l.isCost && one.isNotable() && !slices.Contains(all, l.of) {
 				all = append(all, l.of)
 			}
 		}
@@ -578,7 +579,8 @@ func (c *Comparison) linesWhere(wanted func(*Line) bool) *table.Table {
 			suffix = " " + g
 		}
 		// The differences repeat the ratios.
-		t.Columns = append(t.Columns, table.Column{Name: "ratio" + suffix, Spare: true}, table.Column{Name: "difference" + suffix, Cut: true})
+		t.Columns = append(t.Columns, table.Column{Name: "ratio" + suffix, Spare: true},
+			table.Column{Name: "difference" + suffix, Cut: true})
 	}
 	for i := range c.Lines {
 		l := &c.Lines[i]
@@ -628,7 +630,8 @@ func (c *Comparison) CSV(w io.Writer) error {
 	if c.Arranged != nil {
 		return c.Arranged.CSV(w)
 	}
-	t := table.New(table.Named(append(slices.Clone(c.Varied), "measure", "unit", "group", "n", "median", "min", "max", "ratio", "p", "verdict")...)...)
+	t := table.New(table.Named(append(slices.Clone(c.Varied), "measure", "unit",
+		"group", "n", "median", "min", "max", "ratio", "p", "verdict")...)...)
 	for i := range c.Lines {
 		l := &c.Lines[i]
 		for j := range l.Samples {

@@ -354,8 +354,10 @@ func (s *Sample) shapeText() string {
 	if s.Shape.Kind != "" && isExplained {
 		return s.Shape.String()
 	}
-	if p := s.Shape.TypicalP; !isExplained && p.Known && p.Value <= alphaWithin/2 && math.Abs(s.Shape.Typical.Value-1) >= leastDifference {
-		return fmt.Sprintf("the typical interval differs by %+.1f %% (%s), the mean not provably", 100*(s.Shape.Typical.Value-1), probability(p.Value))
+	if p := s.Shape.TypicalP; !isExplained && p.Known && p.Value <= alphaWithin/2 &&
+		math.Abs(s.Shape.Typical.Value-1) >= leastDifference {
+		return fmt.Sprintf("the typical interval differs by %+.1f %% (%s), the mean not provably",
+			100*(s.Shape.Typical.Value-1), probability(p.Value))
 	}
 	return ""
 }
@@ -367,13 +369,15 @@ func (s *Shape) String() string {
 	case s.Kind == Even:
 		return "evenly over the run"
 	case s.Kind == Uneven:
-		return fmt.Sprintf("the slower half of the seconds by %+.1f %%, the faster half by %+.1f %%", 100*(s.Halves[0]-1), 100*(s.Halves[1]-1))
+		return fmt.Sprintf("the slower half of the seconds by %+.1f %%, the faster half by %+.1f %%",
+			100*(s.Halves[0]-1), 100*(s.Halves[1]-1))
 	case s.Kind == Drift:
 		i := 0
 		if math.Abs(s.Drift[1]) > math.Abs(s.Drift[0]) {
 			i = 1
 		}
-		return fmt.Sprintf("%s changes by %+.0f %% from its first to its last quarter", []string{"the baseline", "the run"}[i], 100*s.Drift[i])
+		return fmt.Sprintf("%s changes by %+.0f %% from its first to its last quarter",
+			[]string{"the baseline", "the run"}[i], 100*s.Drift[i])
 	case s.Kind == "":
 		return ""
 	case slow.Times == 1 && s.Kind == Stalls:
@@ -381,11 +385,13 @@ func (s *Shape) String() string {
 	case slow.Times == 1 && slow.FromSeconds+slow.LongestSeconds == slow.OfSeconds:
 		text = fmt.Sprintf("from %s on at %s", table.Clock(slow.FromSeconds), table.Share(slow.Level))
 	case slow.Times == 1:
-		text = fmt.Sprintf("one slow phase of %s at %s, from %s on", seconds(slow.LongestSeconds), table.Share(slow.Level), table.Clock(slow.FromSeconds))
+		text = fmt.Sprintf("one slow phase of %s at %s, from %s on",
+			seconds(slow.LongestSeconds), table.Share(slow.Level), table.Clock(slow.FromSeconds))
 	case s.Kind == Stalls:
 		text = fmt.Sprintf("%s of %s stand still, %d times", seconds(slow.Seconds), seconds(slow.OfSeconds), slow.Times)
 	default:
-		text = fmt.Sprintf("%s of %s run at %s, %d times", seconds(slow.Seconds), seconds(slow.OfSeconds), table.Share(slow.Level), slow.Times)
+		text = fmt.Sprintf("%s of %s run at %s, %d times", seconds(slow.Seconds),
+			seconds(slow.OfSeconds), table.Share(slow.Level), slow.Times)
 	}
 	if s.Slow[0].Lost > s.Slow[1].Lost {
 		text += " in the baseline"

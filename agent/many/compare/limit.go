@@ -121,7 +121,8 @@ func checkChange(limit *review.Condition, groups []Group, group int, x combinati
 	if !s.Ratio.Known {
 		return Unclear, fmt.Sprintf("%s was 0 in the baseline: a change of it has no percentage", l.Measure)
 	}
-	text := fmt.Sprintf("%s %s to %s %s, %+.1f %%", l.Measure, table.Digits.Format(l.Samples[0].Median), table.Digits.Format(s.Median), l.Unit, (s.Ratio.Value-1)*100)
+	text := fmt.Sprintf("%s %s to %s %s, %+.1f %%", l.Measure, table.Digits.Format(l.Samples[0].Median),
+		table.Digits.Format(s.Median), l.Unit, (s.Ratio.Value-1)*100)
 	text = strings.ReplaceAll(text, " ,", ",")
 	if shape := s.shapeText(); shape != "" {
 		text += ": " + shape
@@ -152,7 +153,8 @@ func decide(limit *review.Condition, l *Line, group int) (Result, string) {
 	case e.verdict == RunsApart && e.isLower == toLower:
 		return result, side + " than the limit: within these two runs, which do not overlap"
 	case isBeyond && limit.Compare[0] == '<' && s.stalls() && s.Shape.Slow[1].Lost-s.Shape.Slow[0].Lost >= 1-limit.Bound:
-		return Broken, fmt.Sprintf("the %s of this run alone lose %s, the %[1]s of the baseline %[3]s", s.Shape.Kind, table.Share(s.Shape.Slow[1].Lost), table.Share(s.Shape.Slow[0].Lost))
+		return Broken, fmt.Sprintf("the %s of this run alone lose %s, the %[1]s of the baseline %[3]s",
+			s.Shape.Kind, table.Share(s.Shape.Slow[1].Lost), table.Share(s.Shape.Slow[0].Lost))
 	case e.verdict == Single:
 		return Unclear, "one run each without enough intervals does not prove it: repeat the runs"
 	case !e.isTested():
@@ -225,7 +227,8 @@ func (c *Comparison) LimitTable() *table.Table {
 	t := table.New(table.Named("limit", "group", "result", "reason")...)
 	for i := range c.Limits {
 		r := &c.Limits[i]
-		t.Add(table.Text(strings.Join(append([]string{r.Limit}, c.named(r.Combination)...), " ")), table.Text(r.Group), table.Text(string(r.Result)), table.Text(r.Reason))
+		t.Add(table.Text(strings.Join(append([]string{r.Limit}, c.named(r.Combination)...), " ")),
+			table.Text(r.Group), table.Text(string(r.Result)), table.Text(r.Reason))
 	}
 	return t
 }

@@ -25,7 +25,8 @@ func NameByDifference(groups []Group) {
 	var differing []Difference
 	add := func(name string, of func(*review.Row) string) {
 		values, varies := groupValues(groups, of)
-		if !varies && differ(values) && !slices.ContainsFunc(differing, func(d Difference) bool { return d.Name == name || slices.Equal(d.Values, values) }) {
+		if !varies && differ(values) && !slices.ContainsFunc(differing,
+			func(d Difference) bool { return d.Name == name || slices.Equal(d.Values, values) }) {
 			differing = append(differing, Difference{name, values})
 		}
 	}

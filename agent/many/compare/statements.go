@@ -73,7 +73,8 @@ func compareStatements(groups []Group) []StatementDifference {
 	for text, sums := range kinds {
 		d := StatementDifference{Text: text}
 		for i, s := range sums {
-			g := StatementGroup{Executions: series.Some(s.Executions / transactions[i]), Seconds: series.Some(s.Seconds / transactions[i])}
+			g := StatementGroup{Executions: series.Some(s.Executions / transactions[i]),
+				Seconds: series.Some(s.Seconds / transactions[i])}
 			if s.known && s.Executions > 0 {
 				g.MeanSeconds, g.RowsExamined, g.FullScans = series.Some(s.Seconds/s.Executions), series.Some(s.RowsExamined/s.Executions), series.Some(s.FullScans/s.Executions)
 			}
@@ -127,7 +128,8 @@ func (c *Comparison) paidNotes() []string {
 		if change < 0 {
 			direction = "less"
 		}
-		text := fmt.Sprintf("%s spent %s ms %s in statements per transaction than %s, of which %s ms in %s", c.Groups[i], table.Milliseconds.Format(math.Abs(change)), direction, c.Groups[0],
+		text := fmt.Sprintf("%s spent %s ms %s in statements per transaction than %s, of which %s ms in %s",
+			c.Groups[i], table.Milliseconds.Format(math.Abs(change)), direction, c.Groups[0],
 			table.Milliseconds.Format(math.Abs(paid.change(i))), table.Clip(paid.Text, 120))
 		if why := paid.reads(i); why != "" {
 			text += ", which " + why
@@ -150,8 +152,10 @@ func (d *StatementDifference) reads(i int) string {
 		return ""
 	}
 	text := ""
-	if few, many := min(was.RowsExamined.Value, is.RowsExamined.Value), max(was.RowsExamined.Value, is.RowsExamined.Value); many >= 1 && many > otherRows*few {
-		text = fmt.Sprintf("read %s rows instead of %s", table.Digits.Format(is.RowsExamined.Value), table.Digits.Format(was.RowsExamined.Value))
+	if few, many := min(was.RowsExamined.Value, is.RowsExamined.Value),
+		max(was.RowsExamined.Value, is.RowsExamined.Value); many >= 1 && many > otherRows*few {
+		text = fmt.Sprintf("read %s rows instead of %s",
+			table.Digits.Format(is.RowsExamined.Value), table.Digits.Format(was.RowsExamined.Value))
 	}
 	const most, least = 0.9, 0.1 // shares of the executions
 	switch {
@@ -192,7 +196,8 @@ func (c *Comparison) StatementTable() *table.Table {
 		var means, rows []string
 		for _, g := range d.Groups {
 			row = append(row, table.Optional(g.Seconds, table.Milliseconds))
-			means, rows = append(means, table.Optional(g.MeanSeconds, table.Milliseconds).String()), append(rows, table.Optional(g.RowsExamined, table.Digits).String())
+			means, rows = append(means, table.Optional(g.MeanSeconds, table.Milliseconds).String()),
+				append(rows, table.Optional(g.RowsExamined, table.Digits).String())
 		}
 		for i := range d.Groups[1:] {
 			change := d.change(i + 1)

@@ -216,7 +216,8 @@ func (c *Comparison) summarize(groups []Group) {
 				others = append(others, statement{change: more})
 			}
 		}
-		differs = append(differs, fmt.Sprintf("From %s to %s%s: %s", c.Groups[0], c.Groups[i], c.madeBy(i), joined(append(headlines, others...))))
+		differs = append(differs, fmt.Sprintf("From %s to %s%s: %s", c.Groups[0],
+			c.Groups[i], c.madeBy(i), joined(append(headlines, others...))))
 		if text := c.price(i, groups); text != "" {
 			price = append(price, text)
 		}
@@ -278,7 +279,8 @@ func (c *Comparison) madeBy(i int) string {
 	for _, d := range c.Differs {
 		is, was := d.Values[i], d.Values[0]
 		if is != was && !slices.Contains(c.facts[i], rundir.Fact{Name: d.Name, Value: is}) && len(facts) < mostFacts {
-			facts = append(facts, fmt.Sprintf("%s %s → %s", d.Name, table.Clip(table.Dash(was), longestFact), table.Clip(table.Dash(is), longestFact)))
+			facts = append(facts, fmt.Sprintf("%s %s → %s", d.Name,
+				table.Clip(table.Dash(was), longestFact), table.Clip(table.Dash(is), longestFact)))
 		}
 	}
 	if len(facts) == 0 {
@@ -396,7 +398,8 @@ func (g *groupLimits) text(l limits.Limit) string {
 }
 
 func limitsOf(runs []review.Row) groupLimits {
-	g := groupLimits{first: limits.Unknown, title: map[limits.Limit]string{}, share: map[limits.Limit]float64{}, runs: map[limits.Limit]int{}, of: len(runs)}
+	g := groupLimits{first: limits.Unknown, title: map[limits.Limit]string{},
+		share: map[limits.Limit]float64{}, runs: map[limits.Limit]int{}, of: len(runs)}
 	g.ranked[0], g.ranked[1] = map[limits.Limit]int{}, map[limits.Limit]int{}
 	for i := range runs {
 		v := runs[i].Limits

@@ -408,7 +408,8 @@ func (f *Follower) record() error {
 		return err
 	}
 	f.meta = meta
-	if f.OnStart != nil && !f.known && len(meta.Group.Members) > 0 && !slices.ContainsFunc(meta.Group.Members, func(m rundir.Member) bool { return m.StartSeconds == nil }) {
+	if f.OnStart != nil && !f.known && len(meta.Group.Members) > 0 &&
+		!slices.ContainsFunc(meta.Group.Members, func(m rundir.Member) bool { return m.StartSeconds == nil }) {
 		f.known = true
 		f.OnStart(meta.Group)
 	}

@@ -141,7 +141,8 @@ func (m *machine) News(ctx context.Context, _ string, have *mirror.Have) (mirror
 // Reconnect makes Mirror open the connections.
 func (r *Remote) Reconnect() {
 	for i, host := range r.Connection.Hosts {
-		r.machines = append(r.machines, &machine{host: host, run: rundir.GeneratorID(r.Name, i+1), connection: &r.Connection, wake: make(chan struct{}, 1)})
+		r.machines = append(r.machines, &machine{host: host, run: rundir.GeneratorID(r.Name, i+1),
+			connection: &r.Connection, wake: make(chan struct{}, 1)})
 	}
 }
 

@@ -196,7 +196,8 @@ func (s *Server) prepare(ctx context.Context, j *Job) error {
 	}
 	defer log.Close()
 	args := append([]string{}, s.Run[1:]...)
-	args = append(args, "--data-dir="+s.DataDir, "--group="+j.Group, fmt.Sprintf("--generators=%d", j.Generators), fmt.Sprintf("--generator=%d", j.Generator), "--await-start", "--linger=0s")
+	args = append(args, "--data-dir="+s.DataDir, "--group="+j.Group, fmt.Sprintf("--generators=%d", j.Generators),
+		fmt.Sprintf("--generator=%d", j.Generator), "--await-start", "--linger=0s")
 	args = append(args, j.Arguments...)
 	args = append(append(args, "--"), j.Command...)
 	cmd := exec.Command(s.Run[0], args...)

@@ -120,7 +120,8 @@ func (s *session) ask(ctx context.Context, r *request) (answer, error) {
 		return answer{}, err
 	}
 	if len(line) >= mirror.LongestAnswer {
-		return answer{}, &Error{s.host, fmt.Sprintf("the command line has %d bytes, at most %d are possible", len(line), mirror.LongestAnswer), ""}
+		return answer{}, &Error{s.host,
+			fmt.Sprintf("the command line has %d bytes, at most %d are possible", len(line), mirror.LongestAnswer), ""}
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()

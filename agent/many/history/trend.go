@@ -317,7 +317,8 @@ func (s *TrendSeries) find(settings func(string) map[string]string) {
 		parts = analysis.Levels(values)
 	}
 	for i, p := range parts {
-		s.Levels = append(s.Levels, TrendLevel{From: s.Runs[p.Begin].ID, To: s.Runs[p.End-1].ID, Runs: p.End - p.Begin, Mean: p.Mean, Begin: p.Begin, End: p.End})
+		s.Levels = append(s.Levels, TrendLevel{From: s.Runs[p.Begin].ID, To: s.Runs[p.End-1].ID,
+			Runs: p.End - p.Begin, Mean: p.Mean, Begin: p.Begin, End: p.End})
 		if i == 0 {
 			continue
 		}
@@ -330,7 +331,8 @@ func (s *TrendSeries) find(settings func(string) map[string]string) {
 		if settings != nil {
 			for _, d := range changedSettings(settings(before.ID), settings(after.ID)) {
 				// The version of the server may also be a label.
-				if !slices.ContainsFunc(c.Differs, func(f FactChange) bool { return f.Name == d.Name && f.Before == d.Before && f.After == d.After }) {
+				if !slices.ContainsFunc(c.Differs,
+					func(f FactChange) bool { return f.Name == d.Name && f.Before == d.Before && f.After == d.After }) {
 					c.Differs = append(c.Differs, d)
 				}
 			}
@@ -357,7 +359,8 @@ func (s *TrendSeries) differences(a, b analysis.Part) []FactChange {
 		varies := func(runs []TrendRun, value string) bool {
 			return slices.ContainsFunc(runs, func(r TrendRun) bool { return r.Facts[name] != value })
 		}
-		if varies(s.Runs[max(a.Begin, a.End-leastRuns):a.End], before[name]) && varies(s.Runs[b.Begin:min(b.End, b.Begin+leastRuns)], after[name]) {
+		if varies(s.Runs[max(a.Begin, a.End-leastRuns):a.End], before[name]) &&
+			varies(s.Runs[b.Begin:min(b.End, b.Begin+leastRuns)], after[name]) {
 			continue
 		}
 		differ = append(differ, FactChange{Name: name, Before: before[name], After: after[name]})
@@ -415,11 +418,13 @@ func (t *Trend) Head() string {
 
 // ChangeTable returns a table with a row for each change of a series.
 func (t *Trend) ChangeTable(s *TrendSeries) *table.Table {
-	out := table.New(table.Named("since", "first run", "runs before", "runs after", t.Head()+" before", "after", "change", "what differs")...)
+	out := table.New(table.Named("since", "first run", "runs before",
+		"runs after", t.Head()+" before", "after", "change", "what differs")...)
 	for i := range s.Changes {
 		c := &s.Changes[i]
 		out.Add(table.Text(table.Instant(c.At)), table.Text(c.After), table.Whole(s.Levels[i].Runs), table.Whole(s.Levels[i+1].Runs),
-			table.Number(c.From, table.Digits), table.Number(c.To, table.Digits), table.Text(fmt.Sprintf("%+.1f %%", c.ChangePercent)), table.Text(c.Text()))
+			table.Number(c.From, table.Digits), table.Number(c.To, table.Digits),
+			table.Text(fmt.Sprintf("%+.1f %%", c.ChangePercent)), table.Text(c.Text()))
 	}
 	return out
 }
@@ -438,7 +443,8 @@ func (t *Trend) RatioTable(s *TrendSeries) *table.Table {
 		return table.Text(fmt.Sprintf("%+.1f %%", 100*(v.Value-1)))
 	}
 	for _, r := range s.Runs[max(0, len(s.Runs)-most):] {
-		out.Add(table.Text(table.Instant(r.StartedAt)), table.Text(r.ID), percent(series.Some(r.Value)), percent(r.Low), percent(r.High), table.Text(r.Facts["a"]), table.Text(r.Facts[r.Facts["arm"]]))
+		out.Add(table.Text(table.Instant(r.StartedAt)), table.Text(r.ID), percent(series.Some(r.Value)),
+			percent(r.Low), percent(r.High), table.Text(r.Facts["a"]), table.Text(r.Facts[r.Facts["arm"]]))
 	}
 	return out
 }
@@ -446,14 +452,16 @@ func (t *Trend) RatioTable(s *TrendSeries) *table.Table {
 // ChangeText describes the size of a change.
 func (t *Trend) ChangeText(s *TrendSeries, i int) string {
 	c := &s.Changes[i]
-	return fmt.Sprintf("%s: %+.1f %%, from %s in %s to %s %s in %s", table.Instant(c.At), c.ChangePercent, table.Digits.Format(c.From), table.Plural(s.Levels[i].Runs, "run"),
+	return fmt.Sprintf("%s: %+.1f %%, from %s in %s to %s %s in %s", table.Instant(c.At),
+		c.ChangePercent, table.Digits.Format(c.From), table.Plural(s.Levels[i].Runs, "run"),
 		table.Digits.Format(c.To), t.Head(), table.Plural(s.Levels[i+1].Runs, "run"))
 }
 
 // LevelText describes a series without changes, or its current level.
 func (t *Trend) LevelText(s *TrendSeries) string {
 	last := s.Levels[len(s.Levels)-1]
-	text := fmt.Sprintf("%s, %s to %s", table.Plural(len(s.Runs), "run"), table.Instant(s.Runs[0].StartedAt), table.Instant(s.Runs[len(s.Runs)-1].StartedAt))
+	text := fmt.Sprintf("%s, %s to %s", table.Plural(len(s.Runs), "run"),
+		table.Instant(s.Runs[0].StartedAt), table.Instant(s.Runs[len(s.Runs)-1].StartedAt))
 	switch {
 	case len(s.Runs) == 1:
 		return fmt.Sprintf("1 run, %s: %s %s", table.Instant(s.Runs[0].StartedAt), table.Digits.Format(last.Mean), t.Head())
@@ -462,7 +470,8 @@ func (t *Trend) LevelText(s *TrendSeries) string {
 	case len(s.Changes) == 0:
 		return fmt.Sprintf("%s: no change, mean %s %s", text, table.Digits.Format(last.Mean), t.Head())
 	}
-	return fmt.Sprintf("%s: %s, now %s %s in the last %s", text, table.Plural(len(s.Changes), "change"), table.Digits.Format(last.Mean), t.Head(), table.Plural(last.Runs, "run"))
+	return fmt.Sprintf("%s: %s, now %s %s in the last %s", text, table.Plural(len(s.Changes), "change"),
+		table.Digits.Format(last.Mean), t.Head(), table.Plural(last.Runs, "run"))
 }
 
 // CSV writes a line for each run.
@@ -477,7 +486,8 @@ func (t *Trend) CSV(w io.Writer) error {
 					changed = s.Changes[j-1].Text()
 				}
 				r := &s.Runs[k]
-				out.Add(table.Text(s.Title()), table.Text(r.ID), table.Text(r.StartedAt.UTC().Format(time.RFC3339)), table.Text(t.Measure), table.Text(t.Unit),
+				out.Add(table.Text(s.Title()), table.Text(r.ID),
+					table.Text(r.StartedAt.UTC().Format(time.RFC3339)), table.Text(t.Measure), table.Text(t.Unit),
 					table.Number(r.Value, table.Digits), table.Whole(j+1), table.Number(l.Mean, table.Digits), table.Text(changed))
 			}
 		}

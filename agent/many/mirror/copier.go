@@ -232,7 +232,8 @@ func (c *Copier) pass(ctx context.Context) (more bool, err error) {
 	if c.Stats().Version != l.Version {
 		c.update(func(s *Stats) { s.Version = l.Version })
 		if l.Version != version.Version {
-			c.Log.Warn("peer has another version: what only one of the two knows is left out of copies", "there", l.Version, "here", version.Version)
+			c.Log.Warn("peer has another version: what only one of the two knows is left out of copies",
+				"there", l.Version, "here", version.Version)
 		}
 	}
 	if recent > 0 {

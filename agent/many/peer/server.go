@@ -94,7 +94,8 @@ func (s *Server) serveList(w http.ResponseWriter, r *http.Request) {
 		if err != nil || !dir.Within(s.DataDir) {
 			continue // removed meanwhile
 		}
-		l.Runs = append(l.Runs, mirror.Entry{ID: m.ID, Closed: m.Closed(), Changed: info.ModTime().UnixNano(), Sizes: mirror.Sizes(dir, files)})
+		l.Runs = append(l.Runs, mirror.Entry{ID: m.ID, Closed: m.Closed(),
+			Changed: info.ModTime().UnixNano(), Sizes: mirror.Sizes(dir, files)})
 	}
 	answer(w, http.StatusOK, l)
 }

@@ -141,7 +141,8 @@ func (s *Sweep) Results(rows map[string]review.Row, average compare.Average) Res
 	return r
 }
 
-func (s *Sweep) combination(values map[string]string, rows map[string]review.Row, measures []review.Measure, average compare.Average) Combination {
+func (s *Sweep) combination(values map[string]string, rows map[string]review.Row,
+	measures []review.Measure, average compare.Average) Combination {
 	out := Combination{Values: values, Runs: []string{}, State: Pending, average: average, spreads: map[string]compare.Spread{}}
 	var done []review.Row
 	for _, step := range s.Steps {
@@ -332,7 +333,8 @@ func (a *Advice) addLaw(points []Point) {
 		return
 	}
 	a.USL = &u
-	a.add("Universal Scalability Law: σ=%.4g (contention), κ=%.3g (crosstalk), γ=%.2f tps for one thread, R²=%.4f", u.Sigma, u.Kappa, u.Gamma, u.R2)
+	a.add("Universal Scalability Law: σ=%.4g (contention), κ=%.3g (crosstalk), γ=%.2f tps for one thread, R²=%.4f",
+		u.Sigma, u.Kappa, u.Gamma, u.R2)
 	if u.R2 < 0.9 {
 		a.add("the law does not fit these points: its parameters mean nothing")
 		return
@@ -459,7 +461,8 @@ func (r *Result) RunTable() (*table.Table, []string) {
 			for _, s := range r.sets {
 				cells = append(cells, table.Text(c.Values[s.Name]))
 			}
-			t.Add(append(cells, table.Text(table.Instant(run.StartedAt)), table.Text(run.ShortStatus()), table.Optional(run.Values.Of(tool.Throughput), table.PerSecond),
+			t.Add(append(cells, table.Text(table.Instant(run.StartedAt)), table.Text(run.ShortStatus()),
+				table.Optional(run.Values.Of(tool.Throughput), table.PerSecond),
 				table.Text(run.Headline()), table.Text(string(run.Limits.First())))...)
 			ids = append(ids, run.ID)
 		}

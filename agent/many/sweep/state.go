@@ -153,7 +153,8 @@ func (Commands) hook(text string, tools tool.Set) string {
 
 // Equal reports whether c and other are equal.
 func (c Commands) Equal(other Commands) bool {
-	return slices.Equal(c.Command, other.Command) && c.Before == other.Before && c.After == other.After && maps.EqualFunc(c.Arms, other.Arms, slices.Equal)
+	return slices.Equal(c.Command, other.Command) && c.Before == other.Before &&
+		c.After == other.After && maps.EqualFunc(c.Arms, other.Arms, slices.Equal)
 }
 
 // Describe returns the description of the benchmark's command line with the values of a step.

@@ -42,7 +42,8 @@ func Fit(points []Point) (USL, error) {
 		counts[p.Threads] = true
 	}
 	if len(counts) < fewestPoints {
-		return USL{}, fmt.Errorf("%d different numbers of threads: at least %d are needed to fit three parameters", len(counts), fewestPoints)
+		return USL{}, fmt.Errorf("%d different numbers of threads: at least %d are needed to fit three parameters",
+			len(counts), fewestPoints)
 	}
 	total := variance(points)
 	if total == 0 {

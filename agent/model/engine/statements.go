@@ -35,7 +35,8 @@ type StatementCounts struct {
 }
 
 func (c *StatementCounts) fields() []*float64 {
-	return []*float64{&c.Executions, &c.Seconds, &c.LockSeconds, &c.Errors, &c.RowsExamined, &c.RowsSent, &c.RowsAffected, &c.TemporaryTables, &c.TemporaryDiskTables, &c.FullScans}
+	return []*float64{&c.Executions, &c.Seconds, &c.LockSeconds, &c.Errors, &c.RowsExamined,
+		&c.RowsSent, &c.RowsAffected, &c.TemporaryTables, &c.TemporaryDiskTables, &c.FullScans}
 }
 
 // Add adds the counts of other.
@@ -177,7 +178,8 @@ func StatementsBetween(before, after *StatementReading) (*StatementsDelta, error
 	if after.UptimeSeconds+restartSlack < before.UptimeSeconds+after.At.Sub(before.At).Seconds() {
 		return nil, ErrStatementsRestart
 	}
-	d := &StatementsDelta{From: before.At, To: after.At, Questions: difference(before.Questions, after.Questions), Prepared: difference(before.Prepared, after.Prepared)}
+	d := &StatementsDelta{From: before.At, To: after.At, Questions: difference(before.Questions, after.Questions),
+		Prepared: difference(before.Prepared, after.Prepared)}
 	if before.Latency != nil {
 		d.Latency = after.Latency.since(before.Latency)
 	}
@@ -204,7 +206,8 @@ func StatementsBetween(before, after *StatementReading) (*StatementsDelta, error
 	}
 	d.dropPrepared()
 	slices.SortFunc(d.Statements, func(a, b Statement) int {
-		return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(b.Executions, a.Executions), strings.Compare(a.Schema+a.Digest, b.Schema+b.Digest))
+		return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(b.Executions, a.Executions),
+			strings.Compare(a.Schema+a.Digest, b.Schema+b.Digest))
 	})
 	return d, nil
 }

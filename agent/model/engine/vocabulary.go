@@ -138,7 +138,8 @@ func NewImbalance(rank int, id, load, label string, of *measure.Measure) *measur
 }
 
 // NewMeasure declares a measure of servers. If its summary is measure.Last, it is not charted.
-func NewMeasure(rank int, id, title, note string, unit measure.Unit, summary measure.Summary, sources ...measure.Source) *measure.Measure {
+func NewMeasure(rank int, id, title, note string, unit measure.Unit,
+	summary measure.Summary, sources ...measure.Source) *measure.Measure {
 	return measure.New(measure.Measure{
 		ID: id, Title: title, Note: note, Unit: unit, Scope: measure.Server, Summary: summary, Rank: rank, NoChart: summary == measure.Last,
 	}).Or(sources...)
@@ -171,7 +172,8 @@ const SessionEvent = "event"
 // SessionMeasures returns the measures of sessions by class.
 func SessionMeasures() []*measure.Measure {
 	return []*measure.Measure{
-		RunningSessions, RowLockSessions, LockSessions, CommitSessions, FlowControlSessions, ReplicationSessions, DiskSessions, LatchSessions, NetworkSessions, OtherSessions,
+		RunningSessions, RowLockSessions, LockSessions, CommitSessions, FlowControlSessions,
+		ReplicationSessions, DiskSessions, LatchSessions, NetworkSessions, OtherSessions,
 	}
 }
 

@@ -164,17 +164,20 @@ var (
 
 // charted declares a measure with a chart.
 func charted(rank int, id, title, note string, unit measure.Unit, sources ...measure.Source) *measure.Measure {
-	return measure.New(measure.Measure{ID: id, Title: title, Note: note, Unit: unit, Scope: measure.Host, Summary: measure.Mean, Rank: rank}).Or(sources...)
+	return measure.New(measure.Measure{ID: id, Title: title, Note: note, Unit: unit,
+		Scope: measure.Host, Summary: measure.Mean, Rank: rank}).Or(sources...)
 }
 
 // inTables declares a measure without a chart.
 func inTables(rank int, id, title, note string, unit measure.Unit, sources ...measure.Source) *measure.Measure {
-	return measure.New(measure.Measure{ID: id, Title: title, Note: note, Unit: unit, Scope: measure.Host, Summary: measure.Mean, NoChart: true, Rank: rank}).Or(sources...)
+	return measure.New(measure.Measure{ID: id, Title: title, Note: note, Unit: unit,
+		Scope: measure.Host, Summary: measure.Mean, NoChart: true, Rank: rank}).Or(sources...)
 }
 
 // counted declares a measure of something that should not happen.
 func counted(rank int, id, title string, sources ...measure.Source) *measure.Measure {
-	return measure.New(measure.Measure{ID: id, Title: title, Note: "per second", Unit: measure.PerSecond, Scope: measure.Host, Summary: measure.Increase, Rank: rank}).Or(sources...)
+	return measure.New(measure.Measure{ID: id, Title: title, Note: "per second", Unit: measure.PerSecond,
+		Scope: measure.Host, Summary: measure.Increase, Rank: rank}).Or(sources...)
 }
 
 // Cost of a transaction of the run on a machine.
@@ -190,7 +193,8 @@ var (
 )
 
 func cost(rank int, id, title, note string, unit measure.Unit, sources ...measure.Source) *measure.Measure {
-	return measure.New(measure.Measure{ID: id, Title: title, Note: note, Unit: unit, Scope: measure.Host, Summary: measure.Cost, NoChart: true, Rank: rank}).Or(sources...)
+	return measure.New(measure.Measure{ID: id, Title: title, Note: note, Unit: unit,
+		Scope: measure.Host, Summary: measure.Cost, NoChart: true, Rank: rank}).Or(sources...)
 }
 
 // File is the name of the file with the samples of the run's machines in a run directory. Its

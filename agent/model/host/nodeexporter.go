@@ -157,7 +157,8 @@ func plain(r *reading, _ string, m *measure.Metric, v float64) { r.single[m] += 
 const cpuFamily, nameFamily = "node_cpu_seconds_total", "node_uname_info"
 
 // modes are the modes of cpuFamily.
-var modes = map[string]int{"user": inUser, "nice": inUser, "system": inSystem, "softirq": inSoftIRQ, "irq": inIRQ, "steal": inSteal, "iowait": inIOWait, "idle": inIdle}
+var modes = map[string]int{"user": inUser, "nice": inUser, "system": inSystem,
+	"softirq": inSoftIRQ, "irq": inIRQ, "steal": inSteal, "iowait": inIOWait, "idle": inIdle}
 
 // families are read besides cpuFamily and nameFamily.
 var families = map[string]family{

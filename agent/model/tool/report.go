@@ -157,7 +157,8 @@ type Report struct {
 
 // Reset empties r for reuse; the slices keep their memory.
 func (r *Report) Reset(kind Kind, run int) {
-	rates, counts, latencies, within, values, buckets := r.Rates[:0], r.Counts[:0], r.Latencies[:0], r.Within[:0], r.Values[:0], r.Buckets[:0]
+	rates, counts, latencies, within, values, buckets := r.Rates[:0],
+		r.Counts[:0], r.Latencies[:0], r.Within[:0], r.Values[:0], r.Buckets[:0]
 	*r = Report{} // a literal with all fields would be built elsewhere and copied
 	r.Kind, r.Run = kind, run
 	r.Rates, r.Counts, r.Latencies, r.Within, r.Values, r.Buckets = rates, counts, latencies, within, values, buckets
@@ -298,8 +299,10 @@ func (r *Report) Clone() *Report {
 // CopyFrom makes r a copy of another report without sharing memory. The slices of r keep their
 // memory.
 func (r *Report) CopyFrom(from *Report) {
-	rates, counts, latencies := append(r.Rates[:0], from.Rates...), append(r.Counts[:0], from.Counts...), append(r.Latencies[:0], from.Latencies...)
-	within, values, buckets := append(r.Within[:0], from.Within...), append(r.Values[:0], from.Values...), append(r.Buckets[:0], from.Buckets...)
+	rates, counts, latencies := append(r.Rates[:0], from.Rates...),
+		append(r.Counts[:0], from.Counts...), append(r.Latencies[:0], from.Latencies...)
+	within, values, buckets := append(r.Within[:0], from.Within...),
+		append(r.Values[:0], from.Values...), append(r.Buckets[:0], from.Buckets...)
 	*r = *from
 	r.Rates, r.Counts, r.Latencies, r.Within, r.Values, r.Buckets = rates, counts, latencies, within, values, buckets
 }

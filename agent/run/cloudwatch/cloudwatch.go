@@ -136,12 +136,14 @@ type minute struct {
 // an exporter repeats a value at each scrape, the first sample of a minute counts.
 func (s *Source) ask(ctx context.Context, instance string, from, to time.Time) ([]minute, error) {
 	var names []string
-	for _, name := range []string{s.Names.CPU, s.Names.ReadIOPS, s.Names.WriteIOPS, s.Names.ReadThroughput, s.Names.WriteThroughput, s.Names.QueueDepth} {
+	for _, name := range []string{s.Names.CPU, s.Names.ReadIOPS, s.Names.WriteIOPS,
+		s.Names.ReadThroughput, s.Names.WriteThroughput, s.Names.QueueDepth} {
 		if name != "" {
 			names = append(names, regexp.QuoteMeta(name))
 		}
 	}
-	query := fmt.Sprintf("{__name__=~%s, %s=%s}[%ds]", strconv.Quote(strings.Join(names, "|")), s.Names.Instance, strconv.Quote(instance), int(to.Sub(from).Seconds())+1)
+	query := fmt.Sprintf("{__name__=~%s, %s=%s}[%ds]", strconv.Quote(strings.Join(names, "|")),
+		s.Names.Instance, strconv.Quote(instance), int(to.Sub(from).Seconds())+1)
 	result, err := promql.Server{URL: s.URL}.At(ctx, query, to)
 	if err != nil {
 		return nil, fmt.Errorf("ask Prometheus: %w", err)

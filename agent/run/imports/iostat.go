@@ -88,7 +88,8 @@ func iostatTime(line string) time.Time {
 	if line[0] < '0' || line[0] > '9' || !strings.Contains(line, ":") {
 		return time.Time{}
 	}
-	for _, layout := range []string{"01/02/06 15:04:05", "01/02/2006 15:04:05", "01/02/2006 03:04:05 PM", "01/02/06 03:04:05 PM", time.DateTime, "2006-01-02T15:04:05-0700"} {
+	for _, layout := range []string{"01/02/06 15:04:05", "01/02/2006 15:04:05",
+		"01/02/2006 03:04:05 PM", "01/02/06 03:04:05 PM", time.DateTime, "2006-01-02T15:04:05-0700"} {
 		if at, err := time.Parse(layout, strings.TrimSpace(line)); err == nil {
 			return at
 		}

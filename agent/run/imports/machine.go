@@ -149,7 +149,8 @@ func (s *sheet) place(duration float64) {
 // readMachine calls visit with the values of a machine at the end of each interval of the logs, up
 // to duration after the programs began. elapsed and interval are in seconds. It assumes that all
 // programs began at the same time, and returns the logs that had values.
-func readMachine(ctx context.Context, logs []MachineLog, duration float64, visit func(elapsed, interval float64, s *engine.Status) error) (used []MachineLog, err error) {
+func readMachine(ctx context.Context, logs []MachineLog, duration float64,
+	visit func(elapsed, interval float64, s *engine.Status) error) (used []MachineLog, err error) {
 	j := join{interval: math.Inf(1), owners: map[kind]*sheet{}, totals: map[value]float64{}}
 	for _, log := range logs {
 		s, err := readMachineLog(ctx, log, duration)

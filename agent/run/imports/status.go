@@ -190,7 +190,8 @@ func (s *Server) decode(variables, before, after mysql.Values) error {
 // counters returns the values of a status that only grow. Others are from an instant outside the
 // run.
 func counters(server *mysql.Server, v mysql.Values, details []mysql.Detail) (*engine.Status, error) {
-	s, err := mysql.Decode(context.Background(), &mysql.Tick{Target: &engine.Target{Engine: record.DumpEngine}, Server: server, Status: v}, refusing{}, details)
+	s, err := mysql.Decode(context.Background(),
+		&mysql.Tick{Target: &engine.Target{Engine: record.DumpEngine}, Server: server, Status: v}, refusing{}, details)
 	if err != nil {
 		return nil, err
 	}

@@ -151,7 +151,8 @@ func (p *groupParser) take(n int, r *tool.Report, emit func(*tool.Report)) {
 	g := p.generators[n-1]
 	g.state.apply(r, time.Time{})
 	if r.Failed || r.Kind == tool.Error {
-		e := tool.Report{Kind: tool.Error, Run: 1, Counts: r.Counts, Message: rundir.GeneratorName(n, "") + ": " + r.Message, Failed: r.Failed}
+		e := tool.Report{Kind: tool.Error, Run: 1, Counts: r.Counts,
+			Message: rundir.GeneratorName(n, "") + ": " + r.Message, Failed: r.Failed}
 		if r.Kind != tool.Error {
 			e.Counts = nil
 		}

@@ -186,7 +186,8 @@ func (im *Import) part(ctx context.Context, bytes string, p *Part, start Start, 
 		return Imported{Meta: existing, Part: p, Existing: found}, err
 	}
 	meta := im.meta(p, start)
-	meta.Import = &rundir.ImportSource{Path: abs, Stderr: stderr, Offset: p.Offset, Size: p.End - p.Offset, SHA256: sum, Start: start.Source}
+	meta.Import = &rundir.ImportSource{Path: abs, Stderr: stderr,
+		Offset: p.Offset, Size: p.End - p.Offset, SHA256: sum, Start: start.Source}
 	dir, claim, err := rundir.CreateWith(im.DataDir, meta, func(d rundir.Directory) error {
 		err := copyTo(d, rundir.StdoutFile, bytes, p.Offset, p.End)
 		if err == nil && im.Stderr != "" {

@@ -88,7 +88,8 @@ type lineEnd struct {
 // before a run to read its first ones the same way each time. After ctx is done, OnEnd is not
 // called.
 func NewSplitter(ctx context.Context, t *tool.Tool, content io.ReaderAt, offset, first int64) *Splitter {
-	s := &Splitter{done: ctx.Err, tool: t, content: content, first: first, parser: t.NewParser(tool.Description{}), boundary: offset, begin: offset, end: offset}
+	s := &Splitter{done: ctx.Err, tool: t, content: content, first: first,
+		parser: t.NewParser(tool.Description{}), boundary: offset, begin: offset, end: offset}
 	s.recent = append(s.recent, lineEnd{at: offset})
 	s.emit = s.report
 	return s

@@ -246,7 +246,8 @@ func (e *Evidence) enough() *Evidence {
 	for i := range out.Machines {
 		if m := &out.Machines[i]; m.Samples < LeastSamples {
 			none, level := ThreadsEvidence{unknown, unknown, unknown, unknown}, Level{unknown, unknown}
-			m.CPU, m.BusiestCore, m.Steal, m.Disk, m.Network, m.Tool, m.Local, m.Waiting = level, level, level, level, level, none, none, unknown
+			m.CPU, m.BusiestCore, m.Steal, m.Disk, m.Network, m.Tool, m.Local, m.Waiting = level,
+				level, level, level, level, none, none, unknown
 		}
 	}
 	for i := range out.Servers {

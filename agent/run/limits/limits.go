@@ -372,7 +372,8 @@ func (e *Evidence) refusal() LimitFinding {
 			out.Evidence = fmt.Sprintf("%s refused %s since %s was reached", s.Name, plural(s.Refused, "connection"), limit)
 			return out
 		case e.RefusedByServer != "" && s.ConnectionLimit > 0:
-			out.Evidence = fmt.Sprintf("a server refused connections (%s); the max_connections of %s is %s", e.RefusedByServer, s.Name, table.Rounded(s.ConnectionLimit))
+			out.Evidence = fmt.Sprintf("a server refused connections (%s); the max_connections of %s is %s",
+				e.RefusedByServer, s.Name, table.Rounded(s.ConnectionLimit))
 			return out
 		}
 	}
@@ -381,7 +382,8 @@ func (e *Evidence) refusal() LimitFinding {
 
 // ofClients describes a share of the clients' time.
 func (s *shares) ofClients(share float64) string {
-	return fmt.Sprintf("%s of their time, %s of %s on average", table.Share(share), table.Rounded(share*s.e.Threads), table.Rounded(s.e.Threads))
+	return fmt.Sprintf("%s of their time, %s of %s on average", table.Share(share),
+		table.Rounded(share*s.e.Threads), table.Rounded(s.e.Threads))
 }
 
 // mostStopped is the share of a finding's time above which its evidence is only the standstill.
@@ -440,7 +442,8 @@ func (s *shares) heldBackToo() string {
 	case mean >= LeastShare && back >= leastBack*s.e.Threads:
 		return fmt.Sprintf(", without another %s that flow control held back", table.Rounded(back))
 	case mean < LeastShare && s.asked != nil:
-		return fmt.Sprintf("; %s asked for flow control %s, which held writes back for %s of the time", s.asked.Name, times(s.asked.FlowControlSent), table.Share(mean))
+		return fmt.Sprintf("; %s asked for flow control %s, which held writes back for %s of the time",
+			s.asked.Name, times(s.asked.FlowControlSent), table.Share(mean))
 	}
 	return ""
 }
@@ -455,7 +458,8 @@ func (s *shares) flowControl() LimitFinding {
 		out.Evidence += fmt.Sprintf(", and %s asked for it %s", s.asked.Name, times(s.asked.FlowControlSent))
 		out.Test = "raise wsrep_slave_threads and gcs.fc_limit of " + s.asked.Name + ", or run without that node"
 		if useful := math.Round(s.asked.UsefulAppliers); useful > s.asked.Appliers {
-			out.Test += fmt.Sprintf("; more appliers than its %s help up to %s (wsrep_cert_deps_distance)", table.Rounded(s.asked.Appliers), table.Rounded(useful))
+			out.Test += fmt.Sprintf("; more appliers than its %s help up to %s (wsrep_cert_deps_distance)",
+				table.Rounded(s.asked.Appliers), table.Rounded(useful))
 		} else if useful <= s.asked.Appliers {
 			out.Test = fmt.Sprintf("raise gcs.fc_limit of %s, or run without that node; more appliers than its %s do not help, as wsrep_cert_deps_distance is %s", s.asked.Name, table.Rounded(s.asked.Appliers), table.Rounded(useful))
 		}
@@ -477,11 +481,13 @@ func (m *machineShares) confinedBy(p *program) LimitFinding {
 			why = "used all of its CPU quota of " + coresOf(p.Running)
 		}
 	case byPinning:
-		why = fmt.Sprintf("may use only %s of the %s of %s, and used %s of that", table.Rounded(p.Cores), plural(float64(m.Cores), "core"), m.Name, table.Share(min(1, p.Running/p.Cores)))
+		why = fmt.Sprintf("may use only %s of the %s of %s, and used %s of that", table.Rounded(p.Cores),
+			plural(float64(m.Cores), "core"), m.Name, table.Share(min(1, p.Running/p.Cores)))
 	case bySuspectedPinning:
 		why = fmt.Sprintf("waited for a core although the cores of %s were only %s busy: it may be bound to a few of them", m.Name, table.Share(m.CPU.Mean))
 	}
-	return LimitFinding{Of: p.name, Share: p.confined, Test: test, Evidence: fmt.Sprintf("%s; clients waited because of that for %s of their time", why, table.Share(p.confined))}
+	return LimitFinding{Of: p.name, Share: p.confined, Test: test,
+		Evidence: fmt.Sprintf("%s; clients waited because of that for %s of their time", why, table.Share(p.confined))}
 }
 
 // cores returns the finding about too few cores, if the machine has the role that it is about.
@@ -493,7 +499,8 @@ func (m *machineShares) cores(hasRole bool, test string) LimitFinding {
 	text := fmt.Sprintf("%sclients waited for a core of %s for %s of their time", also, m.Name, table.Share(m.waited))
 	switch {
 	case m.ran > 0 && m.waited < 0.005:
-		text = fmt.Sprintf("%sclients used the cores of %s for %s of their time while nearly all were busy", also, m.Name, table.Share(m.ran))
+		text = fmt.Sprintf("%sclients used the cores of %s for %s of their time while nearly all were busy",
+			also, m.Name, table.Share(m.ran))
 	case m.ran > 0:
 		text += fmt.Sprintf(", and ran on one for another %s while nearly all were busy", table.Share(m.ran))
 	}
@@ -564,7 +571,8 @@ func (f *finder) clients() {
 	if series.IsKnown(f.e.Rate) || !(f.e.Threads > 0) || !(f.e.Throughput > 0) || len(f.v.Missing) > 0 || !f.sampled {
 		return
 	}
-	if fixed := min(f.outside, f.e.MinLatency*f.e.Throughput/f.e.Threads); fixed >= LeastShare && f.e.Threads*f.e.Seconds >= leastClientSeconds && f.toolKnown() {
+	if fixed := min(f.outside, f.e.MinLatency*f.e.Throughput/f.e.Threads); fixed >= LeastShare &&
+		f.e.Threads*f.e.Seconds >= leastClientSeconds && f.toolKnown() {
 		f.add(Outside, finding(fixed, "repeat with the tool on the server's machine, without a proxy and without think time, or with more threads",
 			"for %s of their time the clients had no statement in a server, and the threads of %s neither ran nor waited for a core; even the fastest transaction took %.3g ms of %.3g ms on average", table.Share(f.outside), f.e.Tool, f.e.MinLatency*1000, f.e.Threads/f.e.Throughput*1000))
 		f.outside -= fixed
@@ -736,6 +744,7 @@ func (f *finder) missing() {
 		add("set node_exporter of the targets", "CPU and disks of %s were not recorded", listed(machines))
 	}
 	if len(sessions) > 0 {
-		add("see the rights for active sessions in docs/databases.md", "what the sessions of %s waited for was not recorded", listed(sessions))
+		add("see the rights for active sessions in docs/databases.md",
+			"what the sessions of %s waited for was not recorded", listed(sessions))
 	}
 }

@@ -97,7 +97,8 @@ func (d *drain) replicas(source *engine.Sample, f *engine.Frame) {
 	delete(d.targets, source.Target.Name)
 	for name, t := range d.servers {
 		s := f.Sample(name)
-		if s != nil && s != source && t.Cluster == source.Target.Cluster && hasPosition(s) && engine.SameHistory(s.Status.Position, source.Status.Position) {
+		if s != nil && s != source && t.Cluster == source.Target.Cluster &&
+			hasPosition(s) && engine.SameHistory(s.Status.Position, source.Status.Position) {
 			d.targets[name] = t
 		}
 	}

@@ -110,7 +110,8 @@ func (t *tracker) ownHosts(f engine.Frame) engine.Frame {
 		if !ok {
 			continue
 		}
-		if s.Target.Engine == host.Procfs && slices.ContainsFunc(t.machines, func(o rundir.Machine) bool { return o.Host != m.Host && nodename != "" && o.Nodename == nodename }) {
+		if s.Target.Engine == host.Procfs && slices.ContainsFunc(t.machines,
+			func(o rundir.Machine) bool { return o.Host != m.Host && nodename != "" && o.Nodename == nodename }) {
 			continue // its node_exporter is sampled too
 		}
 		own.Samples = append(own.Samples, *s)

@@ -58,7 +58,8 @@ type pattern struct {
 }
 
 func newLogs() logs {
-	return logs{byPath: map[string]*logFile{}, files: map[*logFile]rundir.LogSource{}, passed: map[string]leftFile{}, patterns: map[string]*pattern{}, lastFault: map[string]time.Time{}}
+	return logs{byPath: map[string]*logFile{}, files: map[*logFile]rundir.LogSource{},
+		passed: map[string]leftFile{}, patterns: map[string]*pattern{}, lastFault: map[string]time.Time{}}
 }
 
 // scanLogs starts to follow new log files that match the globs. The first time it also follows logs

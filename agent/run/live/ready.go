@@ -17,7 +17,8 @@ var ErrNotReady = errors.New("the servers are not ready")
 // AwaitReady waits until each server of a run answers, is a full member of its cluster, and has caught
 // up with the most advanced member as of the first frame, as after a run. waiting is called with what is
 // missing whenever that changes. now is the clock of the frames.
-func AwaitReady(ctx context.Context, frames <-chan engine.Frame, now time.Time, targets []engine.Target, servers *rundir.Servers, waiting func(what string)) error {
+func AwaitReady(ctx context.Context, frames <-chan engine.Frame, now time.Time,
+	targets []engine.Target, servers *rundir.Servers, waiting func(what string)) error {
 	own := targets[:0:0]
 	for _, t := range targets {
 		if servers.Server(t.Name) != nil {

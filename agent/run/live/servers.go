@@ -83,7 +83,8 @@ func withNodenames(s *rundir.Servers, nodenames map[string]string) *rundir.Serve
 }
 
 func equalServers(a, b *rundir.Servers) bool {
-	return a != nil && a.Source == b.Source && a.Problem == b.Problem && slices.Equal(a.Targets, b.Targets) && slices.Equal(a.Proxies, b.Proxies) && slices.EqualFunc(a.Machines, b.Machines, rundir.Machine.Equal)
+	return a != nil && a.Source == b.Source && a.Problem == b.Problem && slices.Equal(a.Targets, b.Targets) &&
+		slices.Equal(a.Proxies, b.Proxies) && slices.EqualFunc(a.Machines, b.Machines, rundir.Machine.Equal)
 }
 
 // own returns the samples of the run's servers and notes their machines' names. The caller holds

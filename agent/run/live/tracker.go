@@ -157,7 +157,8 @@ func (t *tracker) read(ctx context.Context, readers *sync.WaitGroup, notifier *f
 	}
 	for name, stream := range map[string]tool.Stream{rundir.StdoutFile: tool.Stdout, rundir.StderrFile: tool.Stderr} {
 		readers.Go(func() {
-			t.whenPossible(ctx, "read the tool's output", func() error { return t.feed.Follow(ctx, t.dir.Path(name), stream, notifier, t.finish) })
+			t.whenPossible(ctx, "read the tool's output",
+				func() error { return t.feed.Follow(ctx, t.dir.Path(name), stream, notifier, t.finish) })
 		})
 	}
 }

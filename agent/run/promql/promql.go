@@ -67,7 +67,8 @@ func (s Server) ask(ctx context.Context, path string, form url.Values) (model.Va
 	form.Set("timeout", timeout.String())
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimRight(s.URL, "/")+"/api/v1/"+path, strings.NewReader(form.Encode()))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost,
+		strings.TrimRight(s.URL, "/")+"/api/v1/"+path, strings.NewReader(form.Encode()))
 	if err != nil {
 		return nil, errors.New("the address of Prometheus is not valid")
 	}

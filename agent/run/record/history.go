@@ -257,7 +257,8 @@ func (h *History) eachInterval(ctx context.Context, rows *ingest.Intervals, visi
 }
 
 // readIntervals reads a run's output into rows and calls visit with one part of the intervals after the other.
-func readIntervals(ctx context.Context, dir rundir.Directory, t *tool.Tool, meta *rundir.Meta, rows *ingest.Intervals, visit func()) (*ingest.Feed, error) {
+func readIntervals(ctx context.Context, dir rundir.Directory, t *tool.Tool,
+	meta *rundir.Meta, rows *ingest.Intervals, visit func()) (*ingest.Feed, error) {
 	rows.Full = visit
 	f := ingest.NewFeed(t, meta)
 	f.Series, f.Growing = rows, !meta.Ended()

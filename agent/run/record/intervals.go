@@ -42,7 +42,8 @@ type Intervals struct {
 const maxWarmups = 1000
 
 func newIntervals() Intervals {
-	v := Intervals{Lengths: series.NewTally(true), Distances: series.NewTally(true), Latencies: map[ingest.Column]*series.Levels{}, step: series.Unknown()}
+	v := Intervals{Lengths: series.NewTally(true), Distances: series.NewTally(true),
+		Latencies: map[ingest.Column]*series.Levels{}, step: series.Unknown()}
 	v.ToolEnd = math.Inf(1)
 	v.Sorted = func(c ingest.Column) bool { return c.Measure == tool.HeadlineLatency }
 	return v

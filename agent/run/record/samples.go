@@ -258,9 +258,11 @@ func (h *History) addSamples(rows []*ServerRows) {
 }
 
 // addServers adds the rows of all targets to their sums, and the values of the measures of a scope to samples.
-func addServers(scope measure.Scope, servers []*Server, samples *series.Thinned[ServerMeasure], all []*ServerRows, part series.Span) []*Server {
+func addServers(scope measure.Scope, servers []*Server,
+	samples *series.Thinned[ServerMeasure], all []*ServerRows, part series.Span) []*Server {
 	for _, rows := range all[len(servers):] {
-		servers = append(servers, &Server{ServerFacts: rows.ServerFacts, rows: rows, scope: scope, first: series.Unknown(), grown: map[string]*series.Growth{}, summed: map[string]float64{}})
+		servers = append(servers, &Server{ServerFacts: rows.ServerFacts, rows: rows, scope: scope,
+			first: series.Unknown(), grown: map[string]*series.Growth{}, summed: map[string]float64{}})
 	}
 	var ticks []float64
 	for _, s := range servers {

@@ -104,7 +104,8 @@ func (w *statusWriter) appendSample(b []byte, s *engine.Sample, interval float64
 	} else if now.Role == "" {
 		now.Role = h.Role
 	}
-	changed = changed || now.Engine != h.Engine || now.Cluster != h.Cluster || now.Role != h.Role || now.Version != h.Version || now.Flavour != h.Flavour || now.Interval != h.Interval
+	changed = changed || now.Engine != h.Engine || now.Cluster != h.Cluster || now.Role != h.Role ||
+		now.Version != h.Version || now.Flavour != h.Flavour || now.Interval != h.Interval
 	h.statusHeader = now
 	if s.Up() && w.place(h, s) {
 		changed = true
@@ -213,7 +214,8 @@ func appendNumber(b []byte, v float64) []byte {
 // has rows, and at the end. A line that is unreadable is counted. torn is set if the file ends within a line; in an
 // active run, this line is still being written. Outside the given part of the axis, only the last tick before it is
 // read, from which rates continue. keep returns whether to read a metric; nil: all metrics.
-func readStatus(ctx context.Context, path string, zero time.Time, within series.Span, rows int, keep func(metric string) bool, visit func([]*ServerRows) error) (Damage, error) {
+func readStatus(ctx context.Context, path string, zero time.Time, within series.Span,
+	rows int, keep func(metric string) bool, visit func([]*ServerRows) error) (Damage, error) {
 	d := statusReader{zero: zero, within: within, rows: rows, keep: keep, visit: visit, targets: map[string]*readTarget{}}
 	err := d.read(ctx, path)
 	if err == nil {

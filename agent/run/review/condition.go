@@ -138,7 +138,8 @@ func ParseLimit(text string) (*Condition, error) {
 		return nil, fmt.Errorf("%q: nothing decreases by 100 %% or more", c.text)
 	}
 	c.Relative = m[3] != ""
-	c.Bound = bound / map[string]float64{"": 1, "s": 1, "ms": 1e3, "us": 1e6, "µs": 1e6, "%": 100, "B": 1, "KiB": 1.0 / (1 << 10), "MiB": 1.0 / (1 << 20), "GiB": 1.0 / (1 << 30)}[c.unit]
+	c.Bound = bound / map[string]float64{"": 1, "s": 1, "ms": 1e3, "us": 1e6, "µs": 1e6, "%": 100,
+		"B": 1, "KiB": 1.0 / (1 << 10), "MiB": 1.0 / (1 << 20), "GiB": 1.0 / (1 << 30)}[c.unit]
 	if c.Relative {
 		if m[3] == "-" {
 			c.Bound = -c.Bound

@@ -37,7 +37,8 @@ func costs(h *record.History, r *Row) []Cost {
 		for _, m := range measure.All(scope) {
 			for of, part := range parts[m] {
 				if series.IsKnown(part.sum) {
-					all = append(all, Cost{Name: m.Title + suffix(m), Of: of, Unit: m.Unit, Value: part.sum, measure: m, sampled: part.sampled})
+					all = append(all, Cost{Name: m.Title + suffix(m), Of: of,
+						Unit: m.Unit, Value: part.sum, measure: m, sampled: part.sampled})
 				}
 			}
 		}

@@ -105,7 +105,8 @@ func DistributionTable(all []Distribution) *table.Table {
 					within = table.Text(table.Milliseconds.Signed(p.High.Value-p.Low) + ", " + ratioText(p.High.Value-p.Low, p.Low))
 				}
 			}
-			t.Add(table.Text(all[i].Operation), table.Text(p.Stat), table.Number(p.Low, table.Milliseconds), table.Optional(p.High, table.Milliseconds), within)
+			t.Add(table.Text(all[i].Operation), table.Text(p.Stat),
+				table.Number(p.Low, table.Milliseconds), table.Optional(p.High, table.Milliseconds), within)
 		}
 	}
 	return t

@@ -45,7 +45,8 @@ func limitsOf(h *record.History, r *Row, others []rundir.Meta) *limits.Verdict {
 	addRoundTrip(&e, h)
 	represents := func(s *record.Server) bool {
 		if !s.Coverage.Represents() {
-			e.NotRepresented = append(e.NotRepresented, limits.Missing{What: fmt.Sprintf("%s was sampled for only %s", s.Target, s.Coverage)})
+			e.NotRepresented = append(e.NotRepresented,
+				limits.Missing{What: fmt.Sprintf("%s was sampled for only %s", s.Target, s.Coverage)})
 			return false
 		}
 		return true
@@ -86,8 +87,10 @@ func nameStatement(v *limits.Verdict, s *Statements) {
 	for i := range v.Findings {
 		f := &v.Findings[i]
 		switch f.Limit {
-		case limits.RowLocks, limits.Locks, limits.Latches, limits.ServerCPU, limits.SharedCPU, limits.ProcessCPU, limits.Disk, limits.Pool, limits.Commit:
-			f.Evidence += fmt.Sprintf("; %s of the statements' time in the servers was in %s, %s on average", table.Share(k.Share), table.Clip(k.Text, longestStatement), table.Milliseconds.Signed(k.MeanSeconds))
+		case limits.RowLocks, limits.Locks, limits.Latches, limits.ServerCPU,
+			limits.SharedCPU, limits.ProcessCPU, limits.Disk, limits.Pool, limits.Commit:
+			f.Evidence += fmt.Sprintf("; %s of the statements' time in the servers was in %s, %s on average",
+				table.Share(k.Share), table.Clip(k.Text, longestStatement), table.Milliseconds.Signed(k.MeanSeconds))
 		}
 	}
 }

@@ -57,7 +57,8 @@ func (m Machine) MarshalJSON() ([]byte, error) {
 func machines(h *record.History) []Machine {
 	var all []Machine
 	for _, one := range h.Hosts {
-		out := Machine{Machine: one.Machine, Cores: one.Cores, Ticks: one.Ticks, Unanswered: one.Unanswered, Errors: one.Errors, SampledSeconds: one.Coverage.Seconds, Coverage: one.Coverage}
+		out := Machine{Machine: one.Machine, Cores: one.Cores, Ticks: one.Ticks, Unanswered: one.Unanswered,
+			Errors: one.Errors, SampledSeconds: one.Coverage.Seconds, Coverage: one.Coverage}
 		if out.Host == "" {
 			out.Host = one.Nodename
 		}
@@ -86,7 +87,8 @@ func MachineTable(all []Machine) *table.Table {
 		return table.Whole(m.Cores)
 	})
 	t.add("sampled", func(m *Machine) table.Cell { return coverageCell(m.Coverage) })
-	measures := slices.DeleteFunc(slices.Clone(measure.All(measure.Host)), func(m *measure.Measure) bool { return m.Summary == measure.Cost })
+	measures := slices.DeleteFunc(slices.Clone(measure.All(measure.Host)),
+		func(m *measure.Measure) bool { return m.Summary == measure.Cost })
 	t.addMeasures(measures, (*Machine).Value)
 	t.add("Samples without an answer", func(m *Machine) table.Cell {
 		if m.Unanswered == 0 {

@@ -121,7 +121,8 @@ func latencyMeasures(rows []Row) []Measure {
 	var all []Measure
 	for _, operation := range operations {
 		for _, stat := range Stats(stats[operation]) {
-			all = append(all, Measure{Name: LatencyName(operation, stat), Field: LatencyField(operation, stat), IsHeadline: isHeadline(rows, operation, stat), Condition: stat, Unit: table.Milliseconds,
+			all = append(all, Measure{Name: LatencyName(operation, stat), Field: LatencyField(operation, stat),
+				IsHeadline: isHeadline(rows, operation, stat), Condition: stat, Unit: table.Milliseconds,
 				Value: func(r *Row) float64 { return r.latency(operation, stat) }})
 		}
 	}

@@ -72,7 +72,8 @@ func MeasureNamed(rows []Row, name string) (Measure, error) {
 			known = append(known, cmp.Or(m.Condition, underscored(m.Name)))
 		}
 	}
-	return Measure{}, fmt.Errorf("no run has the measure %s: there are %s, and those of servers, such as n1_queries", name, strings.Join(slices.Compact(known), ", "))
+	return Measure{}, fmt.Errorf("no run has the measure %s: there are %s, and those of servers, such as n1_queries",
+		name, strings.Join(slices.Compact(known), ", "))
 }
 
 func underscored(name string) string { return strings.ReplaceAll(strings.ToLower(name), " ", "_") }
@@ -80,7 +81,8 @@ func underscored(name string) string { return strings.ReplaceAll(strings.ToLower
 // detailMeasures are the measures that tables show only if they are named: the duration, what the tool counted of each
 // operation and its latencies, and the CPU of the busiest machine.
 func detailMeasures(rows []Row) []Measure {
-	all := []Measure{{Name: "duration", Field: "duration_seconds", Unit: table.Seconds, Value: func(r *Row) float64 { return r.DurationSeconds }}}
+	all := []Measure{{Name: "duration", Field: "duration_seconds",
+		Unit: table.Seconds, Value: func(r *Row) float64 { return r.DurationSeconds }}}
 	var operations []string
 	for i := range rows {
 		for _, c := range rows[i].counts {
@@ -95,14 +97,15 @@ func detailMeasures(rows []Row) []Measure {
 		}
 	}
 	for _, operation := range operations {
-		all = append(all, Measure{Name: operation + " count", Field: operation + "_count", Unit: table.Count, Value: func(r *Row) float64 {
-			for _, c := range r.counts {
-				if c.Operation == operation {
-					return float64(c.N)
+		all = append(all, Measure{Name: operation + " count",
+			Field: operation + "_count", Unit: table.Count, Value: func(r *Row) float64 {
+				for _, c := range r.counts {
+					if c.Operation == operation {
+						return float64(c.N)
+					}
 				}
-			}
-			return series.Unknown()
-		}}, Measure{Name: operation + " rate", Field: operation + "_per_second", Unit: table.PerSecond, Value: func(r *Row) float64 {
+				return series.Unknown()
+			}}, Measure{Name: operation + " rate", Field: operation + "_per_second", Unit: table.PerSecond, Value: func(r *Row) float64 {
 			for _, c := range r.rates {
 				if c.Operation == operation {
 					return c.PerSecond
@@ -119,7 +122,8 @@ func detailMeasures(rows []Row) []Measure {
 			}
 		}
 		for _, stat := range Stats(stats) {
-			all = append(all, Measure{Name: operation + " " + tool.StatName(stat), Field: LatencyField(operation, stat), Unit: table.Milliseconds,
+			all = append(all, Measure{Name: operation + " " + tool.StatName(stat),
+				Field: LatencyField(operation, stat), Unit: table.Milliseconds,
 				Value: func(r *Row) float64 { return r.latencyOf(operation, stat) }})
 		}
 	}
@@ -160,7 +164,8 @@ func busiest(name string, role rundir.HostRole) Measure {
 			}
 		}
 		for i := range r.Servers {
-			if v := r.Servers[i].Value(engine.MachineCPU); series.IsKnown(v) && !(v <= most) && (role == "" || role == rundir.ServerHost) {
+			if v := r.Servers[i].Value(engine.MachineCPU); series.IsKnown(v) &&
+				!(v <= most) && (role == "" || role == rundir.ServerHost) {
 				most = v
 			}
 		}

@@ -81,7 +81,8 @@ func otherRuns(h *record.History, others []rundir.Meta) []string {
 			return append(lines, "more runs used the same servers at the same time")
 		}
 		from, to := max(0, h.Elapsed(o.StartedAt)), min(h.Elapsed(end(m)), h.Elapsed(end(o)))
-		lines = append(lines, fmt.Sprintf("run %s (%s) used %s at the same time, from %s to %s", o.ID, o.Title, shared, table.Clock(from), table.Clock(to)))
+		lines = append(lines, fmt.Sprintf("run %s (%s) used %s at the same time, from %s to %s",
+			o.ID, o.Title, shared, table.Clock(from), table.Clock(to)))
 	}
 	return lines
 }
@@ -181,7 +182,8 @@ func commits(h *record.History, r *Row) []string {
 	case math.Abs(difference) < sameCommits:
 		return []string{text}
 	case difference > 0 && errors > 0:
-		text += fmt.Sprintf(": a transaction that failed may have been committed in part, and there were %s", table.Plural(int(errors), "error"))
+		text += fmt.Sprintf(": a transaction that failed may have been committed in part, and there were %s",
+			table.Plural(int(errors), "error"))
 	case difference > 0:
 		text += ": a transaction of the tool is several of the server if its statements commit by themselves; or something else wrote"
 	default:

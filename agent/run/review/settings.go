@@ -42,7 +42,8 @@ type SettingChange struct {
 
 // Text returns the change as text.
 func (c SettingChange) Text() string {
-	return fmt.Sprintf("%s: %s was changed from %s to %s by %s", c.Server, c.Name, table.Dash(c.Before), table.Dash(c.After), table.Clock(c.ElapsedSeconds))
+	return fmt.Sprintf("%s: %s was changed from %s to %s by %s", c.Server, c.Name,
+		table.Dash(c.Before), table.Dash(c.After), table.Clock(c.ElapsedSeconds))
 }
 
 // SettingsByCluster groups known settings by cluster, those that differ first. The clusters are

@@ -52,7 +52,8 @@ const allClients = 0.9
 // stoppedBy returns the standstills that a class of sessions caused: nearly all clients were in it. A sample represents
 // the time until the next one, so more samples may fall into a standstill than the tool's output allows. excess is the
 // mean number of sessions by which they exceed it.
-func stoppedBy(h *record.History, target string, m *measure.Measure, threads float64, stops []standstill) (by limits.Standstill, excess float64) {
+func stoppedBy(h *record.History, target string, m *measure.Measure,
+	threads float64, stops []standstill) (by limits.Standstill, excess float64) {
 	values, axis := h.Samples.Values(record.ServerMeasure{Target: target, Measure: m}), h.Samples.Elapsed
 	step, usual, longest := series.Step(axis), h.Intervals.Lengths.Median(), 0.0
 	if values == nil || !(threads > 0) || !(step > 0) {

@@ -163,7 +163,8 @@ var statementStats = []distributionStat{{"p95", .95}, {"p99", .99}}
 
 // statementTable has a row for each of the statements that took the most time, at most rows.
 func statementTable(all *Statements, rows int) *table.Table {
-	t := table.New(table.Named("statement", "calls", "time %", "mean ms", "p95 ms", "p99 ms", "rows read", "rows sent", "lock ms", "tmp tables", "on disk", "full scans", "errors")...)
+	t := table.New(table.Named("statement", "calls", "time %", "mean ms", "p95 ms", "p99 ms",
+		"rows read", "rows sent", "lock ms", "tmp tables", "on disk", "full scans", "errors")...)
 	t.Columns[0].Cut = true
 	if all == nil {
 		return t
@@ -181,7 +182,8 @@ func statementTable(all *Statements, rows int) *table.Table {
 			}
 			return table.Number(v, table.Count)
 		}
-		row := []table.Cell{table.Text(k.Text), table.Number(k.Executions, table.Count), table.Number(k.Share, table.Percent), table.Number(k.MeanSeconds, table.Milliseconds)}
+		row := []table.Cell{table.Text(k.Text), table.Number(k.Executions, table.Count),
+			table.Number(k.Share, table.Percent), table.Number(k.MeanSeconds, table.Milliseconds)}
 		for _, stat := range statementStats {
 			cell := table.Cell{}
 			if i := slices.IndexFunc(k.Percentiles, func(p Percentile) bool { return p.Stat == stat.name }); i >= 0 {
@@ -241,7 +243,8 @@ func StatementNotes(all *Statements) []string {
 	for _, s := range all.Servers {
 		if s.Error == "" && s.Questions.Value > 0 {
 			notes = append(notes, fmt.Sprintf("%s counted %s executions from %s to %s, %s of the statements that its clients sent", s.Target,
-				table.Count.Format(s.Executions.Value), table.Clock(s.From.Value), table.Clock(s.To.Value), table.Percent.Signed(s.Executions.Value/s.Questions.Value)))
+				table.Count.Format(s.Executions.Value), table.Clock(s.From.Value),
+				table.Clock(s.To.Value), table.Percent.Signed(s.Executions.Value/s.Questions.Value)))
 		}
 	}
 	if i := slices.IndexFunc(all.Kinds, func(k StatementKind) bool { return k.of == allPrepared }); i >= 0 && all.Kinds[i].Share > 0.1 {

@@ -60,7 +60,8 @@ func (j *judge) steadiness() {
 	if len(parts) > 1 {
 		from, to := levels[longest.Begin].From, levels[longest.End-1].To
 		j.add(Note, "the longest stretch without a change is from %s to %s, %s of the time, with a mean of %s transactions/s",
-			table.Clock(from), table.Clock(to), table.Share((to-from)/max(levels[n-1].To-levels[0].From, 1e-9)), table.Digits.Format(longest.Mean))
+			table.Clock(from), table.Clock(to), table.Share((to-from)/max(levels[n-1].To-levels[0].From, 1e-9)),
+			table.Digits.Format(longest.Mean))
 	}
 	j.dips(levels[longest.Begin:longest.End])
 	stalls := 0
@@ -74,7 +75,8 @@ func (j *judge) steadiness() {
 	variation := v.Throughput.Variation(levels)
 	switch {
 	case stalls > 0 && levels[0].N > 1:
-		j.add(Note, "in %d of %d stretches of %d intervals throughput was once or more less than half of the mean", stalls, n, levels[0].N)
+		j.add(Note, "in %d of %d stretches of %d intervals throughput was once or more less than half of the mean",
+			stalls, n, levels[0].N)
 	case stalls > 0 && len(parts) > 1:
 		j.add(Note, "in %d of %d intervals throughput was less than half of the mean between two changes", stalls, n)
 	case stalls > 0:
@@ -110,7 +112,8 @@ func (j *judge) change(levels []series.Level, parts []analysis.Part, i int, warm
 	if dropped {
 		verb = "dropped"
 	}
-	text := fmt.Sprintf("throughput %s from %s to %s transactions/s at %s", verb, table.Digits.Format(before.Mean), table.Digits.Format(after.Mean), table.Clock(at))
+	text := fmt.Sprintf("throughput %s from %s to %s transactions/s at %s", verb,
+		table.Digits.Format(before.Mean), table.Digits.Format(after.Mean), table.Clock(at))
 	if before.Mean > 0 {
 		text += fmt.Sprintf(", %+.0f %%", (after.Mean/before.Mean-1)*100)
 	}

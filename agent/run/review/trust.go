@@ -108,7 +108,8 @@ func (j *judge) machines() {
 			j.add(Note, "what the machine of %s did is from CloudWatch, by Prometheus: one value a minute, of whole minutes of the run", one.Target)
 		}
 		if one.Engine == record.MachineLogEngine {
-			j.add(Note, "what %s did is from the output of %s, which is assumed to have started with the tool", one.Target, strings.Join(one.Versions, ", "))
+			j.add(Note, "what %s did is from the output of %s, which is assumed to have started with the tool",
+				one.Target, strings.Join(one.Versions, ", "))
 		}
 	}
 }
@@ -162,7 +163,8 @@ func (j *judge) intervals() {
 		}
 	}
 	if missing > 0 {
-		j.add(Warning, "%d of %d intervals are missing; the longest gap is %.1f s, at %s", missing, v.N+missing, v.Distances.Max, table.Clock(v.Distances.MaxAt))
+		j.add(Warning, "%d of %d intervals are missing; the longest gap is %.1f s, at %s",
+			missing, v.N+missing, v.Distances.Max, table.Clock(v.Distances.MaxAt))
 		return
 	}
 	j.add(Good, "%s of %.3g s, none missing", table.Plural(v.N, "interval"), step)
@@ -194,7 +196,8 @@ func (j *judge) omission() {
 			return
 		}
 		if strings.HasPrefix(l.Operation, tool.IntendedPrefix) {
-			j.add(Good, "latencies named %s… count from when an operation was due, waiting included; the others don't", tool.IntendedPrefix)
+			j.add(Good, "latencies named %s… count from when an operation was due, waiting included; the others don't",
+				tool.IntendedPrefix)
 			return
 		}
 	}
@@ -366,14 +369,17 @@ const otherFiles = 16
 func (j *judge) connections(facts map[string]string) {
 	wanted := j.row.Threads
 	if files, err := strconv.Atoi(facts[host.OpenFiles]); err == nil && wanted+otherFiles > files {
-		j.add(Warning, "the tool was allowed to open %s (ulimit -n), too few for %s", table.Plural(files, "file"), table.Plural(wanted, "connection"))
+		j.add(Warning, "the tool was allowed to open %s (ulimit -n), too few for %s",
+			table.Plural(files, "file"), table.Plural(wanted, "connection"))
 	}
 	if processes, err := strconv.Atoi(facts[host.Processes]); err == nil && wanted > processes {
-		j.add(Warning, "the tool's user was allowed to have %s (ulimit -u), too few for %s", table.Plural(processes, "thread"), table.Plural(wanted, "thread"))
+		j.add(Warning, "the tool's user was allowed to have %s (ulimit -u), too few for %s",
+			table.Plural(processes, "thread"), table.Plural(wanted, "thread"))
 	}
 	var first, last int
 	if n, err := fmt.Sscan(facts[host.PortRange], &first, &last); err == nil && n == 2 && wanted > last-first+1 {
-		j.add(Warning, "the generator had %s for outgoing connections (%s), too few for %s", table.Plural(last-first+1, "port"), host.PortRange, table.Plural(wanted, "connection"))
+		j.add(Warning, "the generator had %s for outgoing connections (%s), too few for %s",
+			table.Plural(last-first+1, "port"), host.PortRange, table.Plural(wanted, "connection"))
 	}
 }
 
@@ -470,7 +476,8 @@ func (j *judge) group(g *rundir.Group) {
 	if j.h.Snapshot.Meta.Import != nil { // only their logs are known
 		return
 	}
-	j.add(Note, "how busy the generators were is in their own runs, %s to %s", rundir.GeneratorID(g.Name, 1), rundir.GeneratorID(g.Name, g.Generators))
+	j.add(Note, "how busy the generators were is in their own runs, %s to %s",
+		rundir.GeneratorID(g.Name, 1), rundir.GeneratorID(g.Name, g.Generators))
 }
 
 // lateStart is the difference in seconds between the starts of two generators above which they are not one load.

@@ -270,7 +270,8 @@ func (m *Meta) plain() {
 
 // change replaces each text; labels have a name.
 func (m *Meta) change(with func(name, text string) string) {
-	for _, text := range []*string{&m.Title, &m.Tool, &m.ToolVersion, &m.Verb, &m.Workload, &m.Target, &m.Database, &m.Generator, &m.Signal, &m.Aborted, &m.Reason} {
+	for _, text := range []*string{&m.Title, &m.Tool, &m.ToolVersion, &m.Verb, &m.Workload,
+		&m.Target, &m.Database, &m.Generator, &m.Signal, &m.Aborted, &m.Reason} {
 		*text = with("", *text)
 	}
 	if len(m.Labels) > 0 {

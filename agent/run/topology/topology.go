@@ -88,7 +88,8 @@ func (t *Topology) of(run string) *Topology {
 	own := *t
 	own.Lent = maps.Clone(t.Lent)
 	maps.DeleteFunc(own.Lent, func(_ string, runs []string) bool { return !slices.Contains(runs, run) })
-	own.Targets = slices.DeleteFunc(slices.Clone(t.Targets), func(o engine.Target) bool { return t.Lent[o.Name] != nil && own.Lent[o.Name] == nil })
+	own.Targets = slices.DeleteFunc(slices.Clone(t.Targets),
+		func(o engine.Target) bool { return t.Lent[o.Name] != nil && own.Lent[o.Name] == nil })
 	return &own
 }
 

@@ -223,7 +223,8 @@ func (w *MarkupWriter) lines(b *Block) {
 }
 
 func (w *MarkupWriter) drawing(d *Drawing, width float64) {
-	w.Addf("<figure>\n<figcaption>%s <span class=\"quiet\">%s</span></figcaption>\n%s\n<ul class=\"legend\">", d.Title, d.Unit, d.Draw(width))
+	w.Addf("<figure>\n<figcaption>%s <span class=\"quiet\">%s</span></figcaption>\n%s\n<ul class=\"legend\">",
+		d.Title, d.Unit, d.Draw(width))
 	for _, e := range d.Legend {
 		w.Addf(`<li><svg viewBox="0 0 24 8"><path class="line %s" d="M0 4H24"/></svg>%s`, e.Class, e.Name)
 		if e.Values != "" {

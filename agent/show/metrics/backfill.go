@@ -99,7 +99,8 @@ func (r *replay) run(ctx context.Context) error {
 			r.repeatState(&previous, at)
 			r.read(&now, row)
 			now.LastReport = at
-			changed := n == 0 || now.Phase != previous.Phase || now.Threads != previous.Threads || now.IntervalSeconds != previous.IntervalSeconds
+			changed := n == 0 || now.Phase != previous.Phase ||
+				now.Threads != previous.Threads || now.IntervalSeconds != previous.IntervalSeconds
 			n++
 			last := n == v.N && m.EndedAt == nil
 			r.emit(&now, at.UnixMilli(), changed || last || at.UnixMilli()-r.lastState >= stateEvery.Milliseconds())

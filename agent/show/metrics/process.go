@@ -80,7 +80,8 @@ func NewProcess() *Process {
 }
 
 func (p *Process) emit(emit emit) {
-	emit(buildInfo, 1, version.Version, version.GetRevision(), version.Branch, version.GoVersion, version.GoOS, version.GoArch, version.GetTags())
+	emit(buildInfo, 1, version.Version, version.GetRevision(), version.Branch,
+		version.GoVersion, version.GoOS, version.GoArch, version.GetTags())
 	emit(goInfo, 1, version.GoVersion)
 	emit(goGoroutines, float64(runtime.NumGoroutine()))
 	p.emitRuntime(emit)

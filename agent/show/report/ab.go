@@ -71,7 +71,8 @@ func (p *ABPage) Progress(isOver bool) document.Section {
 	for i := range p.Arms {
 		arms = append(arms, p.Arms[i].Title())
 	}
-	of := document.Prose(fmt.Sprintf("%s by %s; a difference of %.3g %% matters", strings.Join(arms, " against "), p.Measure, 100*p.Limit))
+	of := document.Prose(fmt.Sprintf("%s by %s; a difference of %.3g %% matters",
+		strings.Join(arms, " against "), p.Measure, 100*p.Limit))
 	var d document.Document
 	d.Add("comparison", title, p.verdict(), of, document.Block{Drawings: plotDrawings(p.plots())}, failed, trust)
 	return d.Sections[0]
@@ -116,11 +117,13 @@ func (p *ABPage) plots() []*Plot {
 				continue
 			}
 			v := b.Value.Value
-			line.Points = append(line.Points, Point{X: b.StartSeconds / 60, Y: v, Low: v, High: v, Title: fmt.Sprintf("block %d, round %d: %s", i+1, b.Round, b.Run)})
+			line.Points = append(line.Points, Point{X: b.StartSeconds / 60, Y: v, Low: v,
+				High: v, Title: fmt.Sprintf("block %d, round %d: %s", i+1, b.Round, b.Run)})
 		}
 		blocks.Lines = append(blocks.Lines, line)
 	}
-	interval := &Plot{Title: "interval of the difference", Unit: "%", X: Axis{Title: "pairs of blocks"}, Notes: []string{"a bar is the interval after so many pairs, with 95 % confidence at all of them together"}}
+	interval := &Plot{Title: "interval of the difference", Unit: "%", X: Axis{Title: "pairs of blocks"},
+		Notes: []string{"a bar is the interval after so many pairs, with 95 % confidence at all of them together"}}
 	last := 1.0
 	widest := 1.0
 	if r.Low.Known {
@@ -152,7 +155,8 @@ func (p *ABPage) plots() []*Plot {
 				name = fmt.Sprintf("limit %+.3g %%", at)
 			}
 			first := interval.Lines[0].Points[0].X
-			interval.Lines = append(interval.Lines, PlotLine{Name: name, Fit: true, Points: []Point{{X: first, Y: at, Low: at, High: at}, {X: last, Y: at, Low: at, High: at}}})
+			interval.Lines = append(interval.Lines, PlotLine{Name: name, Fit: true,
+				Points: []Point{{X: first, Y: at, Low: at, High: at}, {X: last, Y: at, Low: at, High: at}}})
 		}
 	}
 	return slices.DeleteFunc([]*Plot{blocks, interval}, func(p *Plot) bool { return p.Empty() })

@@ -106,7 +106,8 @@ type part struct {
 
 // arrange returns a block with the lead charts and folded ones with the others.
 func arrange(charts []Chart, lead []*measure.Measure) []document.Block {
-	parts := map[measure.Scope]*part{measure.Run: {about: "of the tool"}, measure.Server: {about: "of the servers"}, measure.Host: {about: "of the machines"}}
+	parts := map[measure.Scope]*part{measure.Run: {about: "of the tool"},
+		measure.Server: {about: "of the servers"}, measure.Host: {about: "of the machines"}}
 	leading, flat := make([]Chart, len(lead)), part{about: "that hardly change"}
 	for _, c := range charts {
 		switch i := slices.Index(lead, c.Measure); {
@@ -121,7 +122,8 @@ func arrange(charts []Chart, lead []*measure.Measure) []document.Block {
 	if len(flat.charts) == 1 {
 		flat.about = "that hardly changes"
 	}
-	blocks := []document.Block{{Drawings: chartDrawings(leading)}, parts[measure.Run].folded(), parts[measure.Server].folded(), parts[measure.Host].folded(), flat.folded()}
+	blocks := []document.Block{{Drawings: chartDrawings(leading)}, parts[measure.Run].folded(),
+		parts[measure.Server].folded(), parts[measure.Host].folded(), flat.folded()}
 	blocks[len(blocks)-1].Unprinted = true
 	return blocks
 }

@@ -49,7 +49,8 @@ func (c canvas) grid(from, to point) {
 
 // cell fills a rectangle of a heat map, the stronger the larger share is, from 0 to 1.
 func (c canvas) cell(share float64, corner point, width, height float64) {
-	fmt.Fprintf(c, `<rect class="cell" fill-opacity="%.2f" x="%.1f" y="%.1f" width="%.1f" height="%.1f"/>`, share, corner.x, corner.y, width, height)
+	fmt.Fprintf(c, `<rect class="cell" fill-opacity="%.2f" x="%.1f" y="%.1f" width="%.1f" height="%.1f"/>`,
+		share, corner.x, corner.y, width, height)
 }
 
 // line draws through spots, bar fills a rectangle, dot draws a point and ring a circle around one.

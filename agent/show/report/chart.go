@@ -188,7 +188,8 @@ func (c *Chart) stack() {
 
 // newChart returns an empty chart of a measure.
 func newChart(m *measure.Measure) Chart {
-	return Chart{Measure: m, Scope: m.Scope, Title: m.Title, Unit: m.Note, base: m.Unit, Spikes: m == tool.HeadlineLatency, medians: m.Summary == measure.Median}
+	return Chart{Measure: m, Scope: m.Scope, Title: m.Title, Unit: m.Note, base: m.Unit,
+		Spikes: m == tool.HeadlineLatency, medians: m.Summary == measure.Median}
 }
 
 // toolCharts has a line for each operation and statistic, transactions first. The throughput of
@@ -412,15 +413,18 @@ func (c *Chart) SVG(width float64) document.Markup {
 	for _, band := range c.Bands {
 		left, right := x(max(band.From, from)), x(min(band.To, to))
 		if right > left {
-			fmt.Fprintf(&b, `<rect class="%s" x="%.1f" y="%g" width="%.1f" height="%g"/>`, html.EscapeString(band.Kind), left, marginTop, right-left, foot-marginTop)
+			fmt.Fprintf(&b, `<rect class="%s" x="%.1f" y="%g" width="%.1f" height="%g"/>`,
+				html.EscapeString(band.Kind), left, marginTop, right-left, foot-marginTop)
 		}
 	}
 	for _, t := range s.ticks {
-		fmt.Fprintf(&b, `<path class="grid" d="M%g %.1fH%g"/><text class="y" x="%g" y="%.1f">%s</text>`, marginLeft, y(t.At), right, marginLeft-6, y(t.At)+4, t.Text)
+		fmt.Fprintf(&b, `<path class="grid" d="M%g %.1fH%g"/><text class="y" x="%g" y="%.1f">%s</text>`,
+			marginLeft, y(t.At), right, marginLeft-6, y(t.At)+4, t.Text)
 	}
 	step := niceTime((to - from) / math.Floor(width/70))
 	for t := math.Ceil(from/step) * step; t <= to+step/1e6; t += step {
-		fmt.Fprintf(&b, `<path class="grid" d="M%.1f %gV%g"/><text class="x" x="%.1f" y="%g">%s</text>`, x(t), marginTop, foot, x(t), height-8, table.Clock(t))
+		fmt.Fprintf(&b, `<path class="grid" d="M%.1f %gV%g"/><text class="x" x="%.1f" y="%g">%s</text>`,
+			x(t), marginTop, foot, x(t), height-8, table.Clock(t))
 	}
 	c.drawMarkers(&b, x, right, foot)
 	if c.Stacked {
@@ -454,7 +458,8 @@ func (c *Chart) drawMarkers(b *strings.Builder, x func(float64) float64, right, 
 			}
 		}
 		number := strconv.Itoa(m.Number)
-		fmt.Fprintf(b, `<path class="mark" d="M%.1f %gV%g"/><text class="m" x="%.1f" y="%g">%s</text>`, at, marginTop, foot, at, marginTop-3, number)
+		fmt.Fprintf(b, `<path class="mark" d="M%.1f %gV%g"/><text class="m" x="%.1f" y="%g">%s</text>`,
+			at, marginTop, foot, at, marginTop-3, number)
 		first, _, _ := strings.Cut(m.Text, "\n")
 		begin := at + textWidth*(float64(len(number))/2+0.5)
 		if end-begin > 6*textWidth {

@@ -97,7 +97,8 @@ func (p *ComparisonPage) differing() []document.Block {
 		if len(d.Values) > 2 {
 			between = ", "
 		}
-		first.Facts = append(first.Facts, document.Term{Name: d.Name, Value: table.Clip(strings.Join(dashed(d.Values), between), longestDifference)})
+		first.Facts = append(first.Facts,
+			document.Term{Name: d.Name, Value: table.Clip(strings.Join(dashed(d.Values), between), longestDifference)})
 	}
 	rest := document.Table(p.DifferenceTable(all[len(first.Facts):]))
 	rest = rest.Folded(len(rest.Rows), "more difference")

@@ -95,7 +95,8 @@ func bucketPlot(d *review.Distribution) *Plot {
 		})
 	}
 	sortPoints(line.Points)
-	return &Plot{Title: "Distribution of " + d.Operation, Unit: "% of the operations in each bar; bars differ by 10 %", X: Axis{Title: "latency, ms", Log: true}, Lines: []PlotLine{line}}
+	return &Plot{Title: "Distribution of " + d.Operation, Unit: "% of the operations in each bar; bars differ by 10 %",
+		X: Axis{Title: "latency, ms", Log: true}, Lines: []PlotLine{line}}
 }
 
 // DistributionPlots returns the drawings of all distributions of the run, the tool's and the
@@ -132,12 +133,14 @@ func heatMap(operation string, o *histogram.OverTime) *Plot {
 			}
 		}
 	}
-	p := &Plot{Title: "Latency of " + operation + " over time", Unit: "ms, logarithmic", X: Axis{Title: "elapsed seconds"}, Y: Axis{Log: true}}
+	p := &Plot{Title: "Latency of " + operation + " over time",
+		Unit: "ms, logarithmic", X: Axis{Title: "elapsed seconds"}, Y: Axis{Log: true}}
 	for _, s := range o.Slices {
 		for _, bin := range slices.Sorted(maps.Keys(s.Bins)) {
 			if n := s.Bins[bin]; n > 0 && s.To > s.From {
 				low, high := histogram.BinBounds(bin)
-				p.Cells = append(p.Cells, PlotCell{s.From, low * 1e3, s.To, high * 1e3, 0.05 + 0.95*math.Sqrt(float64(n)/(s.To-s.From)/most)})
+				p.Cells = append(p.Cells,
+					PlotCell{s.From, low * 1e3, s.To, high * 1e3, 0.05 + 0.95*math.Sqrt(float64(n)/(s.To-s.From)/most)})
 			}
 		}
 	}

@@ -63,7 +63,8 @@ func New(h *record.History, others ...rundir.Meta) Report {
 // Page returns the report as a page, with a table of contents for several runs.
 func (d *Document) Page() *document.Page {
 	verdict := []string{"result", "limits", "observed", "trust"}
-	p := &document.Page{Title: d.Title(), Made: d.Made, Version: d.Version, About: " from the tool's raw output and the recorded samples of the servers"}
+	p := &document.Page{Title: d.Title(), Made: d.Made, Version: d.Version,
+		About: " from the tool's raw output and the recorded samples of the servers"}
 	if len(d.Runs) > 1 {
 		p.Contents = table.New(table.Named("run", "threads", "tps", "latency", "errors", "duration", "result")...)
 	}
@@ -78,8 +79,10 @@ func (d *Document) Page() *document.Page {
 		}
 		p.Documents = append(p.Documents, one)
 		if p.Contents != nil {
-			p.Contents.Add(table.Text(r.title()), r.ThreadsCell(), table.Optional(r.Values.Of(tool.Throughput), table.PerSecond), table.Text(r.Headline()),
-				table.Optional(r.Values.Of(tool.Errors), table.Count), table.Text(table.Duration(r.DurationSeconds)), table.Text(r.Status()))
+			p.Contents.Add(table.Text(r.title()), r.ThreadsCell(),
+				table.Optional(r.Values.Of(tool.Throughput), table.PerSecond), table.Text(r.Headline()),
+				table.Optional(r.Values.Of(tool.Errors), table.Count),
+				table.Text(table.Duration(r.DurationSeconds)), table.Text(r.Status()))
 		}
 	}
 	return p
@@ -110,7 +113,8 @@ func (r *Report) Document() document.Document {
 	if r.StartEstimated {
 		about = "about "
 	}
-	note := document.Sentence{Level: document.Warning, Strong: r.Status(), Text: fmt.Sprintf("%s, started %s%s, %s, ", r.ID, about, table.Moment(r.StartedAt), table.Duration(r.DurationSeconds))}
+	note := document.Sentence{Level: document.Warning, Strong: r.Status(), Text: fmt.Sprintf("%s, started %s%s, %s, ",
+		r.ID, about, table.Moment(r.StartedAt), table.Duration(r.DurationSeconds))}
 	unmet, unknown := review.CountUnmet(r.Requirements)
 	if r.Result == rundir.Succeeded && r.FailedShare.Value < review.ManyFailures && unmet+unknown == 0 {
 		note.Level = document.Good
@@ -124,7 +128,8 @@ func (r *Report) Document() document.Document {
 // sections returns the sections of a run. Empty sections are left out.
 func (r *Report) sections() []document.Section {
 	var d document.Document
-	d.Add("result", "Result", failureBlock(r.Failure), figuresBlock(&r.Run), document.Lines(requirementLines(r.Requirements, (*review.Requirement).String)...))
+	d.Add("result", "Result", failureBlock(r.Failure), figuresBlock(&r.Run),
+		document.Lines(requirementLines(r.Requirements, (*review.Requirement).String)...))
 	d.Add("limits", "What limited this run", document.Lines(limitLines(r.Limits)...))
 	blocks := chartBlocks(r.Charts, r.Limits)
 	d.Add(document.Time, "Over time", axisNotes(r.Charts), markerBlock(r.Markers), blocks[0])
@@ -143,7 +148,8 @@ func (r *Report) sections() []document.Section {
 	costs := review.CostTable(r.Costs)
 	d.Add("costs", "Cost per transaction", document.Table(costs).Folded(len(costs.Rows), "measure"))
 	statements := r.StatementTable()
-	d.Add("statements", "Statements", document.List(r.StatementNotes()...), document.Table(statements).Folded(len(statements.Rows), "statement"))
+	d.Add("statements", "Statements", document.List(r.StatementNotes()...),
+		document.Table(statements).Folded(len(statements.Rows), "statement"))
 	addSettings(&d, r.Settings, r.SettingChanges, r.SettingsUnknown)
 	parameters := make([]document.Term, len(r.Parameters))
 	for i, f := range r.Parameters {
@@ -162,7 +168,8 @@ func alikeFacts(t *table.Table) []document.Term {
 		return nil
 	}
 	t.Rows = slices.DeleteFunc(t.Rows, func(row []table.Cell) bool {
-		if row[1].IsNumber() || row[1].IsUnknown() || slices.ContainsFunc(row[2:], func(c table.Cell) bool { return c.IsNumber() || c.String() != row[1].String() }) {
+		if row[1].IsNumber() || row[1].IsUnknown() || slices.ContainsFunc(row[2:],
+			func(c table.Cell) bool { return c.IsNumber() || c.String() != row[1].String() }) {
 			return false
 		}
 		alike = append(alike, document.Term{Name: row[0].String(), Value: row[1].String()})
@@ -310,7 +317,8 @@ func axisNotes(charts []Chart) document.Block {
 func markerBlock(markers []review.Marker) document.Block {
 	var b document.Block
 	for _, m := range markers {
-		b.Lines = append(b.Lines, document.Sentence{Strong: strconv.Itoa(m.Number), Rest: " at " + table.Clock(m.ElapsedSeconds) + ": " + m.Text, At: &m.ElapsedSeconds})
+		b.Lines = append(b.Lines, document.Sentence{Strong: strconv.Itoa(m.Number),
+			Rest: " at " + table.Clock(m.ElapsedSeconds) + ": " + m.Text, At: &m.ElapsedSeconds})
 	}
 	return b
 }
@@ -331,10 +339,11 @@ func chartDrawings(charts []Chart) []document.Drawing {
 func plotDrawings(plots []*Plot) []document.Drawing {
 	var all []document.Drawing
 	for _, p := range plots {
-		all = append(all, document.Drawing{Title: p.Title, Unit: p.Unit, Legend: p.Legend(), Notes: p.Footnotes(), Draw: func(width float64) document.Markup {
-			p.Width = width
-			return p.SVG()
-		}})
+		all = append(all, document.Drawing{Title: p.Title, Unit: p.Unit, Legend: p.Legend(),
+			Notes: p.Footnotes(), Draw: func(width float64) document.Markup {
+				p.Width = width
+				return p.SVG()
+			}})
 	}
 	return all
 }
@@ -345,7 +354,8 @@ func (r *Report) distributionBlocks() []document.Block {
 		return nil
 	}
 	about := "From the tool's own histogram, and from those of the servers for their statements. A percentile is known within the width of its bucket."
-	return []document.Block{document.Prose(about), document.List(notes...), {Drawings: plotDrawings(r.DistributionPlots())}, document.Table(t).Folded(len(t.Rows), "percentile")}
+	return []document.Block{document.Prose(about), document.List(notes...),
+		{Drawings: plotDrawings(r.DistributionPlots())}, document.Table(t).Folded(len(t.Rows), "percentile")}
 }
 
 func generatorBlock(r *review.Run) document.Block {

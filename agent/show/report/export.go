@@ -95,7 +95,8 @@ func ServersCSV(ctx context.Context, w io.Writer, hs []*record.History) error {
 		}
 	}
 	names := slices.Sorted(maps.Keys(found))
-	head := []string{"run", "time", "elapsed_seconds", "target", "engine", "cluster", "role", "up", "restarts", "lag_seconds", "lag_transactions"}
+	head := []string{"run", "time", "elapsed_seconds", "target", "engine",
+		"cluster", "role", "up", "restarts", "lag_seconds", "lag_transactions"}
 	out, cells := table.NewCSV(w, append(head, names...)...), []table.Cell{}
 	for _, h := range hs {
 		id := table.Text(h.Snapshot.Meta.ID)
@@ -244,7 +245,8 @@ func jsonRun(ctx context.Context, o *object, e *json.Encoder) error {
 // intervals writes the ExportLine of each interval. Package encoding/json takes ten times as long, which matters for
 // millions of lines.
 func (o *object) intervals(v *ingest.Intervals) error {
-	length, threads := newField("interval_seconds", v.Values(ingest.Column{Kind: ingest.Length})), newField("threads", v.Values(ingest.Column{Measure: tool.Threads}))
+	length, threads := newField("interval_seconds", v.Values(ingest.Column{Kind: ingest.Length})),
+		newField("threads", v.Values(ingest.Column{Measure: tool.Threads}))
 	var numbers, rates []field
 	for _, n := range tool.Numbers() {
 		if values := v.Values(ingest.Column{Measure: n.Measure}); values != nil {
@@ -304,7 +306,8 @@ func (o *object) samples(servers []*record.ServerRows) error {
 		}
 		for i := s.Begin; i < len(s.Elapsed); i++ {
 			o.line("status", i, s.Elapsed[i])
-			for _, text := range [][2]string{{"target", s.Target}, {"engine", s.Engine}, {"cluster", s.Cluster}, {"role", s.RoleAt.At(i)}} {
+			for _, text := range [][2]string{{"target", s.Target}, {"engine", s.Engine},
+				{"cluster", s.Cluster}, {"role", s.RoleAt.At(i)}} {
 				if text[1] != "" {
 					o.string(text[0], text[1])
 				}

@@ -104,9 +104,11 @@ func (p *Plot) mark(i int, m *review.Measure, numbers bool) {
 		j := slices.IndexFunc(p.X.Ticks, func(t Tick) bool { return t.At == q.X })
 		return p.X.Title + " " + p.X.Ticks[j].Text
 	}
-	p.Marks = append(p.Marks, PlotMark{best.X, best.Y, fmt.Sprintf("%sbest, %s %s at %s", name, table.Digits.Format(best.Y), m.Name, at(best)), i})
+	p.Marks = append(p.Marks, PlotMark{best.X, best.Y,
+		fmt.Sprintf("%sbest, %s %s at %s", name, table.Digits.Format(best.Y), m.Name, at(best)), i})
 	if numbers && bend < top {
-		p.Marks = append(p.Marks, PlotMark{knee.X, knee.Y, fmt.Sprintf("%sknee, %s of the best at %s", name, table.Share(knee.Y/best.Y), at(knee)), i})
+		p.Marks = append(p.Marks, PlotMark{knee.X, knee.Y,
+			fmt.Sprintf("%sknee, %s of the best at %s", name, table.Share(knee.Y/best.Y), at(knee)), i})
 	}
 }
 

@@ -47,7 +47,8 @@ func (r *Report) AddHosts(ctx context.Context, h *record.History, prometheus str
 	if err != nil {
 		return fmt.Errorf("ask Prometheus for the hosts' CPU: %w", err)
 	}
-	c := Chart{Scope: measure.Host, Title: "CPU of the run's hosts", Unit: "% of all their cores, from Prometheus", From: a.from, To: a.to, Bands: a.bands, Markers: a.markers}
+	c := Chart{Scope: measure.Host, Title: "CPU of the run's hosts",
+		Unit: "% of all their cores, from Prometheus", From: a.from, To: a.to, Bands: a.bands, Markers: a.markers}
 	for _, one := range matrix {
 		var x, y []float64
 		for _, v := range one.Values {

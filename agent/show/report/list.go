@@ -71,7 +71,8 @@ func list(rows []review.Row, longest int) *table.Table {
 	if len(zones) == 1 {
 		started.Head = "STARTED (" + zone(rows[0].StartedAt) + ")"
 	}
-	t := table.New(table.Named("ID", "TITLE", "TOOL", "WORKLOAD", "THREADS", "STARTED", "DURATION", "RESULT", "TPS", "P95 (ms)", "ERRORS")...)
+	t := table.New(table.Named("ID", "TITLE", "TOOL", "WORKLOAD", "THREADS",
+		"STARTED", "DURATION", "RESULT", "TPS", "P95 (ms)", "ERRORS")...)
 	t.Columns[5] = started
 	for i := range rows {
 		r := &rows[i]
@@ -82,8 +83,10 @@ func list(rows []review.Row, longest int) *table.Table {
 		if r.StartEstimated {
 			at = "~" + at
 		}
-		t.Add(table.Text(r.ID), table.Text(table.Clip(r.OwnTitle(), longest)), table.Text(r.Tool), table.Text(table.Clip(r.Workload, longest)), r.ThreadsCell(),
-			table.Text(at), table.Text(table.Duration(r.DurationSeconds)), table.Text(r.ShortStatus()), table.Optional(r.Values.Of(tool.Throughput), table.PerSecond), r.HeadlineCell(),
+		t.Add(table.Text(r.ID), table.Text(table.Clip(r.OwnTitle(), longest)),
+			table.Text(r.Tool), table.Text(table.Clip(r.Workload, longest)), r.ThreadsCell(),
+			table.Text(at), table.Text(table.Duration(r.DurationSeconds)), table.Text(r.ShortStatus()),
+			table.Optional(r.Values.Of(tool.Throughput), table.PerSecond), r.HeadlineCell(),
 			table.Optional(r.Values.Of(tool.Errors), table.Count))
 	}
 	t.DropUnknown()
@@ -121,7 +124,8 @@ func CSV(w io.Writer, rows []review.Row) error {
 		for _, f := range r.Facts()[:len(facts)] {
 			cells = append(cells, table.Text(f.Value))
 		}
-		cells = append(cells, table.Text(r.StartedAt.UTC().Format(timeFormat)), table.Text(r.State()), table.Number(r.DurationSeconds, table.Seconds))
+		cells = append(cells, table.Text(r.StartedAt.UTC().Format(timeFormat)),
+			table.Text(r.State()), table.Number(r.DurationSeconds, table.Seconds))
 		for _, m := range measures {
 			cells = append(cells, m.Cell(r))
 		}

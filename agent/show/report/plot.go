@@ -193,7 +193,8 @@ func (p *Plot) writeSVG(b *strings.Builder, style string) {
 	if slices.ContainsFunc(p.Lines, func(l PlotLine) bool { return len(l.Points) > 0 && l.Points[0].Link != "" }) {
 		role = "group" // nothing in an image can be reached
 	}
-	fmt.Fprintf(b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" role="%s" aria-label="%s">%s`, p.width(), p.height(style != ""), role, html.EscapeString(p.Title), style)
+	fmt.Fprintf(b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" role="%s" aria-label="%s">%s`,
+		p.width(), p.height(style != ""), role, html.EscapeString(p.Title), style)
 	p.draw(canvas{b}, style != "")
 	b.WriteString(`</svg>`)
 }
@@ -320,7 +321,8 @@ func clip(text string, room float64) string { return table.Clip(text, int(room/t
 // numberPlace returns where the number of a mark is written: above it or, if that is taken,
 // beside or below it.
 func numberPlace(x, y float64, taken [][2]float64) [2]float64 {
-	places := [][2]float64{{x, max(y-10, 10)}, {x - 14, y + 4}, {x + 14, y + 4}, {x, y + 18}, {x - 14, y - 8}, {x + 14, y - 8}, {x - 28, y + 4}}
+	places := [][2]float64{{x, max(y-10, 10)}, {x - 14, y + 4}, {x + 14, y + 4},
+		{x, y + 18}, {x - 14, y - 8}, {x + 14, y - 8}, {x - 28, y + 4}}
 	for _, at := range places {
 		if !slices.ContainsFunc(taken, func(t [2]float64) bool { return math.Abs(t[0]-at[0]) < 12 && math.Abs(t[1]-at[1]) < 11 }) {
 			return at

@@ -46,7 +46,8 @@ func (p *Plot) markFound(f *sweep.Found) {
 	for i := range p.Marks {
 		line := &p.Lines[p.Marks[i].Line]
 		if j := slices.IndexFunc(line.Points, func(q Point) bool { return q.X == float64(f.Value) }); j >= 0 {
-			p.Marks = []PlotMark{{line.Points[j].X, line.Points[j].Y, fmt.Sprintf("highest %s within %s: %d", f.Name, strings.Join(f.SubjectTo, ", "), f.Value), p.Marks[i].Line}}
+			p.Marks = []PlotMark{{line.Points[j].X, line.Points[j].Y, fmt.Sprintf("highest %s within %s: %d",
+				f.Name, strings.Join(f.SubjectTo, ", "), f.Value), p.Marks[i].Line}}
 			return
 		}
 	}

@@ -27,7 +27,8 @@ func TrendPage(t *history.Trend) *document.Page {
 			drawn.Drawings = []document.Drawing{DrawTrend(t, s)}
 			drawn.Drawings[0].Title, drawn.Drawings[0].Unit = t.Head(), "" // the section has the title of the series
 		}
-		d.Add("series-"+strconv.Itoa(i+1), s.Title(), document.Prose(t.LevelText(s)), drawn, document.Table(t.ChangeTable(s)), document.Table(t.RatioTable(s)))
+		d.Add("series-"+strconv.Itoa(i+1), s.Title(), document.Prose(t.LevelText(s)),
+			drawn, document.Table(t.ChangeTable(s)), document.Table(t.RatioTable(s)))
 	}
 	all := document.List(single...)
 	if len(single) < len(t.Series) {
@@ -49,7 +50,8 @@ func PlotTrend(t *history.Trend, s *history.TrendSeries) *Plot {
 	day := func(at time.Time) float64 { return float64(at.Unix()) / 86400 }
 	values := PlotLine{Name: "runs"}
 	for _, r := range s.Runs {
-		q := Point{X: day(r.StartedAt), Y: r.Value, Low: r.Value, High: r.Value, Title: fmt.Sprintf("%s, %s: %s", table.Instant(r.StartedAt), r.ID, strings.TrimSpace(table.Digits.Format(r.Value)+" "+t.Unit))}
+		q := Point{X: day(r.StartedAt), Y: r.Value, Low: r.Value, High: r.Value, Title: fmt.Sprintf("%s, %s: %s",
+			table.Instant(r.StartedAt), r.ID, strings.TrimSpace(table.Digits.Format(r.Value)+" "+t.Unit))}
 		if r.Low.Known {
 			q.Low, q.High = r.Low.Value, r.High.Value
 		}
@@ -77,7 +79,8 @@ func PlotTrend(t *history.Trend, s *history.TrendSeries) *Plot {
 // dateTicks are up to five places between two times, at whole days, hours, minutes or seconds, each with a different
 // text.
 func dateTicks(from, to time.Time) []Tick {
-	steps := []time.Duration{time.Second, 5 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour}
+	steps := []time.Duration{time.Second, 5 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute,
+		15 * time.Minute, time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour}
 	step := steps[0]
 	for i := 0; to.Sub(from) > mostTicks*step; i++ {
 		if step *= 2; i+1 < len(steps) {

@@ -212,7 +212,8 @@ func (p *Page) detail(ctx context.Context, s *ingest.Snapshot, h runHistory, par
 		return runHistory{}, ctx.Err()
 	}
 	margin := (part.To - part.From) / 10 // lines lead out of the picture
-	read, err := record.ReadOutput(ctx, rundir.At(p.opts.DataDir, s.Meta.ID), p.opts.Tools(), series.Span{From: part.From - margin, To: part.To + margin})
+	read, err := record.ReadOutput(ctx, rundir.At(p.opts.DataDir, s.Meta.ID),
+		p.opts.Tools(), series.Span{From: part.From - margin, To: part.To + margin})
 	if err != nil {
 		return runHistory{}, err
 	}

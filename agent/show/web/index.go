@@ -54,7 +54,8 @@ func fillIndex(live, recent []runRow, servers []serverView) string {
 	for i, s := range servers {
 		rows[i] = []string{s.Name, s.Engine, s.Cluster, s.State, s.Version}
 	}
-	list(&view, "runs servers", "Servers", "None. Configure <code>targets</code> in benchwatch.yml.", []string{"Target", "Engine", "Cluster", "State", "Version"}, nil, rows)
+	list(&view, "runs servers", "Servers", "None. Configure <code>targets</code> in benchwatch.yml.",
+		[]string{"Target", "Engine", "Cluster", "State", "Version"}, nil, rows)
 	return strings.NewReplacer("{{version}}", html.EscapeString(version.Version), "{{view}}", view.String()).Replace(indexHTML)
 }
 

@@ -103,14 +103,15 @@ func (p *Page) serveTrend(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	names := map[string]bool{}
-	rows, older, err := p.opts.Trends.Rows(r.Context(), history.Query{Observed: condition.Scope() != measure.Run, Newest: newest, Wanted: func(m *rundir.Meta) bool {
-		for _, f := range m.Facts() {
-			if f.Value != "" {
-				names[f.Name] = true
+	rows, older, err := p.opts.Trends.Rows(r.Context(),
+		history.Query{Observed: condition.Scope() != measure.Run, Newest: newest, Wanted: func(m *rundir.Meta) bool {
+			for _, f := range m.Facts() {
+				if f.Value != "" {
+					names[f.Name] = true
+				}
 			}
-		}
-		return where(m)
-	}})
+			return where(m)
+		}})
 	if err != nil {
 		if r.Context().Err() == nil {
 			p.log.Debug("history not served", "err", err)
@@ -118,7 +119,8 @@ func (p *Page) serveTrend(w http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
-	view := trendView{Measure: name, Measures: history.TrendMeasures(rows), Names: slices.Sorted(maps.Keys(names)), Series: []trendSeriesView{}, Notes: []string{}}
+	view := trendView{Measure: name, Measures: history.TrendMeasures(rows),
+		Names: slices.Sorted(maps.Keys(names)), Series: []trendSeriesView{}, Notes: []string{}}
 	if len(rows) > 0 {
 		by := strings.FieldsFunc(q.Get("by"), func(c rune) bool { return c == ',' })
 		t, err := history.NewTrend(rows, history.TrendOptions{Measure: name, By: history.KindOf(by), Settings: p.opts.Trends.Settings})
@@ -129,7 +131,8 @@ func (p *Page) serveTrend(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if older > 0 {
-		view.Notes = append(view.Notes, fmt.Sprintf("of the newest %s; %s left out: benchwatch history has all", documents.Plural(len(rows), "run"), documents.Plural(older, "older run")))
+		view.Notes = append(view.Notes, fmt.Sprintf("of the newest %s; %s left out: benchwatch history has all",
+			documents.Plural(len(rows), "run"), documents.Plural(older, "older run")))
 	}
 	answer(w, r, encode(view))
 }

@@ -26,7 +26,8 @@ type watch struct {
 }
 
 func newWatch(p *Page) *watch {
-	return &watch{page: p, sent: map[string][]byte{}, over: map[string]bool{}, live: map[string]bool{}, markers: map[string]size{}, settings: map[string]size{}, comparisons: map[string]size{}}
+	return &watch{page: p, sent: map[string][]byte{}, over: map[string]bool{}, live: map[string]bool{},
+		markers: map[string]size{}, settings: map[string]size{}, comparisons: map[string]size{}}
 }
 
 // sendRuns sends the runs that are new, changed or removed.

@@ -23,7 +23,8 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	root := &cobra.Command{Use: "servers", Short: "Database servers and monitoring for tests, benchmarks and the demo.", SilenceErrors: true, SilenceUsage: true}
+	root := &cobra.Command{Use: "servers", Short: "Database servers and monitoring for tests, benchmarks and the demo.",
+		SilenceErrors: true, SilenceUsage: true}
 	root.AddCommand(start(), monitor(), machines(), stopAll(), status())
 	root.AddCommand(
 		server("kill", "End a server as a crash would.", simple((*servers.Group).Kill)),
@@ -65,7 +66,8 @@ func start() *cobra.Command {
 		if *n == 0 {
 			*n = map[servers.Kind]int{servers.Galera: 3, servers.MySQL9Group: 3, servers.MongoDB: 3, servers.MySQL9: 2}[kind]
 		}
-		g, err := servers.Start(c.Context(), args[1], kind, servers.Options{Port: *port, Servers: *n, Settings: *settings, Version: *version, Auth: *auth})
+		g, err := servers.Start(c.Context(), args[1], kind,
+			servers.Options{Port: *port, Servers: *n, Settings: *settings, Version: *version, Auth: *auth})
 		if err != nil {
 			return err
 		}
@@ -82,7 +84,8 @@ func monitor() *cobra.Command {
 	}
 	port := c.Flags().Int("port", 0, "port of Prometheus; the others follow; by default a free one")
 	cluster := c.Flags().String("cluster", "", "what the agent calls the servers together")
-	binary := c.Flags().String("benchwatch", os.Getenv("BENCHWATCH"), "the benchwatch to run, $BENCHWATCH; by default ./benchwatch of the repository")
+	binary := c.Flags().String("benchwatch", os.Getenv("BENCHWATCH"),
+		"the benchwatch to run, $BENCHWATCH; by default ./benchwatch of the repository")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		g, err := servers.Open(args[1])
 		if err != nil {
@@ -99,7 +102,8 @@ func monitor() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		m, err := servers.StartMonitoring(c.Context(), args[0], g, servers.MonitoringOptions{Port: *port, Cluster: *cluster, Binary: *binary, Grafana: grafana})
+		m, err := servers.StartMonitoring(c.Context(), args[0], g,
+			servers.MonitoringOptions{Port: *port, Cluster: *cluster, Binary: *binary, Grafana: grafana})
 		if err != nil {
 			return err
 		}
@@ -132,48 +136,51 @@ func machines() *cobra.Command {
 }
 
 func stopAll() *cobra.Command {
-	return &cobra.Command{Use: "stop DIR", Short: "Stop everything in a folder; the data stays.", Args: cobra.ExactArgs(1), RunE: func(c *cobra.Command, args []string) error {
-		g, err := servers.Open(args[0])
-		if err == nil {
-			return g.Stop(c.Context())
-		}
-		if machines, machinesErr := servers.OpenMachines(args[0]); machinesErr == nil {
-			return machines.Stop()
-		}
-		m, monitoringErr := servers.OpenMonitoring(args[0])
-		if monitoringErr != nil {
-			return err
-		}
-		return m.Stop(c.Context())
-	}}
+	return &cobra.Command{Use: "stop DIR", Short: "Stop everything in a folder; the data stays.",
+		Args: cobra.ExactArgs(1), RunE: func(c *cobra.Command, args []string) error {
+			g, err := servers.Open(args[0])
+			if err == nil {
+				return g.Stop(c.Context())
+			}
+			if machines, machinesErr := servers.OpenMachines(args[0]); machinesErr == nil {
+				return machines.Stop()
+			}
+			m, monitoringErr := servers.OpenMonitoring(args[0])
+			if monitoringErr != nil {
+				return err
+			}
+			return m.Stop(c.Context())
+		}}
 }
 
 func status() *cobra.Command {
-	return &cobra.Command{Use: "status DIR", Short: "Print a line for each server or program of a folder.", Args: cobra.ExactArgs(1), RunE: func(c *cobra.Command, args []string) error {
-		g, err := servers.Open(args[0])
-		if err == nil {
-			return list(g.Status(c.Context()))
-		}
-		m, monitoringErr := servers.OpenMonitoring(args[0])
-		if monitoringErr != nil {
-			return err
-		}
-		if url := m.Dashboard(); url != "" {
-			fmt.Println("dashboard", url)
-		}
-		return list(m.Status())
-	}}
+	return &cobra.Command{Use: "status DIR", Short: "Print a line for each server or program of a folder.",
+		Args: cobra.ExactArgs(1), RunE: func(c *cobra.Command, args []string) error {
+			g, err := servers.Open(args[0])
+			if err == nil {
+				return list(g.Status(c.Context()))
+			}
+			m, monitoringErr := servers.OpenMonitoring(args[0])
+			if monitoringErr != nil {
+				return err
+			}
+			if url := m.Dashboard(); url != "" {
+				fmt.Println("dashboard", url)
+			}
+			return list(m.Status())
+		}}
 }
 
 // server returns a command about one server of a folder.
 func server(name, help string, act func(*servers.Group, context.Context, int) error) *cobra.Command {
-	return &cobra.Command{Use: name + " DIR SERVER", Short: help, Args: cobra.ExactArgs(2), RunE: func(c *cobra.Command, args []string) error {
-		g, n, err := open(args)
-		if err != nil {
-			return err
-		}
-		return act(g, c.Context(), n)
-	}}
+	return &cobra.Command{Use: name + " DIR SERVER", Short: help,
+		Args: cobra.ExactArgs(2), RunE: func(c *cobra.Command, args []string) error {
+			g, n, err := open(args)
+			if err != nil {
+				return err
+			}
+			return act(g, c.Context(), n)
+		}}
 }
 
 // number returns a command about one server that takes a number, which may be left out if
@@ -183,19 +190,20 @@ func number(name, argument string, otherwise int, help string, act func(*servers
 	if otherwise != 0 {
 		least, argument = 2, "["+argument+"]"
 	}
-	return &cobra.Command{Use: name + " DIR SERVER " + argument, Short: help, Args: cobra.RangeArgs(least, 3), RunE: func(c *cobra.Command, args []string) error {
-		g, n, err := open(args)
-		if err != nil {
-			return err
-		}
-		value := otherwise
-		if len(args) > 2 {
-			if value, err = strconv.Atoi(args[2]); err != nil {
+	return &cobra.Command{Use: name + " DIR SERVER " + argument, Short: help,
+		Args: cobra.RangeArgs(least, 3), RunE: func(c *cobra.Command, args []string) error {
+			g, n, err := open(args)
+			if err != nil {
 				return err
 			}
-		}
-		return act(g, c.Context(), n, value)
-	}}
+			value := otherwise
+			if len(args) > 2 {
+				if value, err = strconv.Atoi(args[2]); err != nil {
+					return err
+				}
+			}
+			return act(g, c.Context(), n, value)
+		}}
 }
 
 // open returns the group in a folder and the number of one of its servers.

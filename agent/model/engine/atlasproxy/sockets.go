@@ -125,7 +125,8 @@ func (s sockets) towards(address string, owned map[uint64]bool) (int, bool) {
 	n := 0
 	for i := range s {
 		line := &s[i]
-		if owned[line.inode] && line.state == stateEstablished && line.remote.Port() == port && (!host.IsValid() || line.remote.Addr() == host) {
+		if owned[line.inode] && line.state == stateEstablished &&
+			line.remote.Port() == port && (!host.IsValid() || line.remote.Addr() == host) {
 			n++
 		}
 	}

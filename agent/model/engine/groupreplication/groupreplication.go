@@ -85,7 +85,8 @@ func (d *Detail) Read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, ou
 	variables.Read(out, tick.Status.Number)
 
 	members, err := q.Rows(ctx, askMembers)
-	if err := mysql.Optional(err, out, "SELECT ON performance_schema.replication_group_members: state and role of the group's members"); err != nil {
+	if err := mysql.Optional(err, out,
+		"SELECT ON performance_schema.replication_group_members: state and role of the group's members"); err != nil {
 		return err
 	}
 	state := readMembers(members, uuid, tick.Status["group_replication_primary_member"], out)
@@ -116,7 +117,8 @@ func readMembers(members []mysql.Row, uuid, primaryUUID string, out *engine.Stat
 		if its == "ONLINE" {
 			online++
 		}
-		out.Set(memberInfo, 1, net.JoinHostPort(row.Text("MEMBER_HOST"), row.Text("MEMBER_PORT")), strings.ToLower(its), strings.ToLower(role))
+		out.Set(memberInfo, 1, net.JoinHostPort(row.Text("MEMBER_HOST"), row.Text("MEMBER_PORT")),
+			strings.ToLower(its), strings.ToLower(role))
 		if !strings.EqualFold(id, uuid) {
 			continue
 		}
@@ -142,7 +144,8 @@ func readMembers(members []mysql.Row, uuid, primaryUUID string, out *engine.Stat
 func readStats(ctx context.Context, q mysql.Querier, uuid string, out *engine.Status) error {
 	rows, err := q.Rows(ctx, askStats)
 	if err != nil {
-		return mysql.Optional(err, out, "SELECT ON performance_schema.replication_group_member_stats: queues and certification of the group")
+		return mysql.Optional(err, out,
+			"SELECT ON performance_schema.replication_group_member_stats: queues and certification of the group")
 	}
 	for _, row := range rows {
 		if !strings.EqualFold(row.Text("MEMBER_ID"), uuid) {

@@ -123,7 +123,8 @@ func connect(o *options.ClientOptions) (*client, error) {
 			return all(ctx, cursor, err)
 		},
 		collections: func(ctx context.Context, database string) ([]string, error) {
-			return c.Database(database).ListCollectionNames(ctx, bson.M{"type": "collection"}, options.ListCollections().SetAuthorizedCollections(true))
+			return c.Database(database).ListCollectionNames(ctx, bson.M{"type": "collection"},
+				options.ListCollections().SetAuthorizedCollections(true))
 		},
 		close: c.Disconnect,
 	}, nil
@@ -298,7 +299,8 @@ func (p *prober) explainLogin(err error) error {
 	if c := credential(&p.target); p.heartbeats.isRecovering() {
 		text = "no login is possible before the member has copied its data (initial sync): " + text
 	} else if c != nil && errors.As(err, &ce) && ce.Code == codeAuthenticationFailed {
-		text = fmt.Sprintf("login refused: user or password is wrong, or the user %q is not in database %q (option %s)", p.target.User, c.AuthSource, optionAuthSource)
+		text = fmt.Sprintf("login refused: user or password is wrong, or the user %q is not in database %q (option %s)",
+			p.target.User, c.AuthSource, optionAuthSource)
 	}
 	return engine.Explain(err, "mongodb: %s", text)
 }

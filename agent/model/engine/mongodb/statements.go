@@ -156,7 +156,8 @@ func readTop(d document) []engine.Statement {
 	for _, e := range elements[:min(len(elements), mostNamespaces)] {
 		counts, ok := e.Value().DocumentOK()
 		database, collection, _ := strings.Cut(e.Key(), ".")
-		if !ok || collection == "" || database == "local" || database == "admin" || database == "config" || strings.HasPrefix(collection, "system.") {
+		if !ok || collection == "" || database == "local" || database == "admin" ||
+			database == "config" || strings.HasPrefix(collection, "system.") {
 			continue
 		}
 		for _, kind := range kinds {

@@ -75,7 +75,8 @@ func explainLogin(t *engine.Target, err error) error {
 	case timedOut(err):
 		return engine.Explain(context.DeadlineExceeded, "%s accepts connections but does not greet as a MySQL server (stopped, overloaded, or something else)", t.Address)
 	case errors.As(err, &refusal):
-		return engine.Explain(err, "%s refuses the login: %s (%d)%s", t.Address, refusal.Message, refusal.Number, loginHints[refusal.Number])
+		return engine.Explain(err, "%s refuses the login: %s (%d)%s", t.Address,
+			refusal.Message, refusal.Number, loginHints[refusal.Number])
 	}
 	if explained := engine.ExplainConnection(t.Address, err); explained != nil {
 		return explained

@@ -36,7 +36,8 @@ type prober struct {
 
 func newProber(t engine.Target, details []Detail, log *slog.Logger) (engine.Prober, error) {
 	p := &prober{target: t, details: details, log: log, status: Values{}}
-	status, system, settings := slices.Concat(variables.Names(), []string{"Uptime"}, autocommitNames, combinedNames), slices.Clone(serverVariables), slices.Clone(settingNames)
+	status, system, settings := slices.Concat(variables.Names(), []string{"Uptime"}, autocommitNames, combinedNames),
+		slices.Clone(serverVariables), slices.Clone(settingNames)
 	options := engine.OptionChecks{}
 	for _, d := range details {
 		needs := d.Needs()

@@ -60,7 +60,8 @@ func readBinlogPosition(ctx context.Context, q mysql.Querier, server *mysql.Serv
 		}
 		rows, err := askBinlog(ctx, q, server)
 		if err != nil || len(rows) == 0 {
-			return mysql.Optional(err, out, "REPLICATION CLIENT ON *.*: where the server is in its binary log, and so the lag of its replicas")
+			return mysql.Optional(err, out,
+				"REPLICATION CLIENT ON *.*: where the server is in its binary log, and so the lag of its replicas")
 		}
 		source := server.Variables["server_uuid"]
 		if source == "" { // MySQL 5.5

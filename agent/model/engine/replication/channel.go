@@ -40,7 +40,8 @@ type channel struct {
 
 // newChannel reads a row with the old or new column names.
 func newChannel(row mysql.Row) channel {
-	c := channel{row: row, name: row.Text("Channel_Name", "Connection_name"), source: row.Text("Source_UUID", "Master_UUID", "Master_Server_Id")}
+	c := channel{row: row, name: row.Text("Channel_Name", "Connection_name"),
+		source: row.Text("Source_UUID", "Master_UUID", "Master_Server_Id")}
 	receiver := row.Text("Replica_IO_Running", "Slave_IO_Running")
 	c.receiving = strings.EqualFold(receiver, "Yes")
 	c.connecting = strings.EqualFold(receiver, "Connecting") || strings.EqualFold(receiver, "Preparing")

@@ -66,7 +66,8 @@ func (*Detail) Needs() mysql.Needs {
 func (*Detail) Read(context.Context, mysql.Querier, *mysql.Tick, *engine.Status) error { return nil }
 
 // ReadStatements implements mysql.StatementDetail.
-func (*Detail) ReadStatements(ctx context.Context, q mysql.Querier, target *engine.Target, server *mysql.Server, before *engine.StatementReading) (*engine.StatementReading, error) {
+func (*Detail) ReadStatements(ctx context.Context, q mysql.Querier, target *engine.Target,
+	server *mysql.Server, before *engine.StatementReading) (*engine.StatementReading, error) {
 	if target.Options[engine.OptionStatements] == engine.Off || server.Flavour == "tidb" { // package tidb reads its own counts
 		return nil, engine.ErrSwitchedOff
 	}
@@ -127,10 +128,12 @@ func readStatus(ctx context.Context, q mysql.Querier) (*engine.StatementReading,
 
 // readDigests reads the counts of all statements or, after an earlier reading, of the statements
 // executed since.
-func readDigests(ctx context.Context, q mysql.Querier, server *mysql.Server, before *engine.StatementReading) ([]engine.Statement, error) {
+func readDigests(ctx context.Context, q mysql.Querier, server *mysql.Server,
+	before *engine.StatementReading) ([]engine.Statement, error) {
 	where := ""
 	if before != nil {
-		where = fmt.Sprintf(" WHERE LAST_SEEN >= FROM_UNIXTIME(UNIX_TIMESTAMP() - %.0f)", math.Ceil(time.Since(before.At).Seconds()+slack))
+		where = fmt.Sprintf(" WHERE LAST_SEEN >= FROM_UNIXTIME(UNIX_TIMESTAMP() - %.0f)",
+			math.Ceil(time.Since(before.At).Seconds()+slack))
 	}
 	rows, err := q.Rows(ctx, bounded(server, "SCHEMA_NAME AS name, DIGEST AS digest, UNIX_TIMESTAMP(FIRST_SEEN) AS first, "+counters+
 		fmt.Sprintf(" FROM performance_schema.events_statements_summary_by_digest%s LIMIT %d", where, Most)))

@@ -48,7 +48,8 @@ func (p *Parser) take(emit func(*tool.Report)) tool.Verdict {
 // unreadable notes that p.row was unreadable.
 func (p *Parser) unreadable(emit func(*tool.Report)) tool.Verdict {
 	r := &p.row
-	if n := len(p.group.rows); n > 0 && len(r.name) > 0 && (p.group.summary != r.summary || string(r.name) <= p.group.rows[n-1].op.printed) {
+	if n := len(p.group.rows); n > 0 && len(r.name) > 0 &&
+		(p.group.summary != r.summary || string(r.name) <= p.group.rows[n-1].op.printed) {
 		p.settle(emit)
 	}
 	if len(p.group.rows) == 0 {

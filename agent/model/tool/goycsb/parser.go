@@ -339,7 +339,8 @@ func (p *parser) message(text []byte, f *message.Flood, r *secret.Redactor, run 
 }
 
 func isDeadly(text []byte) bool {
-	return scan.HasAnyPrefix(text, deadly...) || bytes.HasSuffix(text, []byte(" is not registered")) || bytes.Contains(text, []byte("bad property: `"))
+	return scan.HasAnyPrefix(text, deadly...) || bytes.HasSuffix(text, []byte(" is not registered")) ||
+		bytes.Contains(text, []byte("bad property: `"))
 }
 
 func (p *parser) error(text string, run int, failed bool, emit func(*tool.Report)) {

@@ -70,7 +70,8 @@ func (u *units) of(group string, kind fieldKind) (unit, string) {
 		if v, ok := known[text]; ok {
 			return v, ""
 		}
-		return unit{}, fmt.Sprintf("unit %q of %s is unknown: use one of %s", text, name, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+		return unit{}, fmt.Sprintf("unit %q of %s is unknown: use one of %s",
+			text, name, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 	}
 	if kind == latency {
 		return unit{}, fmt.Sprintf("group %q needs a unit: add units: {%s: ms}, or units: {latency: ms} for all", group, group)

@@ -392,7 +392,8 @@ func (a *aggregate) fill(r *tool.Report) {
 	if a.failed > 0 {
 		r.AddCountOver(tool.ErrorCount, a.failed, r.IntervalSeconds.Value)
 	}
-	for _, c := range []tool.Count{{Operation: opSkipped, N: a.skipped}, {Operation: opRetried, N: a.retried}, {Operation: opRetry, N: a.retry}} {
+	for _, c := range []tool.Count{{Operation: opSkipped, N: a.skipped},
+		{Operation: opRetried, N: a.retried}, {Operation: opRetry, N: a.retry}} {
 		if c.N > 0 {
 			r.AddCount(c.Operation, c.N)
 		}
@@ -420,7 +421,8 @@ func (s *stream) addAggregate(l scan.Line, emit func(*tool.Report)) tool.Verdict
 		return tool.Malformed
 	}
 	g := &s.log.aggregates
-	if after := a.start - g.held.start; g.begun && (after <= 0 || after > maxGap || g.length > 0 && after != g.length) || !g.begun && s.run > 0 {
+	if after := a.start - g.held.start; g.begun &&
+		(after <= 0 || after > maxGap || g.length > 0 && after != g.length) || !g.begun && s.run > 0 {
 		s.next(emit)
 	}
 	if g = &s.log.aggregates; !g.begun {

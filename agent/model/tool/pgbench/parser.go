@@ -204,7 +204,8 @@ func complaint(text []byte) bool {
 		return bytes.Contains(text[:min(len(text), 80)], []byte(" aborted in "))
 	}
 	head := text[:min(len(text), 512)]
-	for _, option := range []string{"pgbench: unrecognized option ", "pgbench: invalid option ", "pgbench: option requires an argument ", "pgbench: ambiguous option "} {
+	for _, option := range []string{"pgbench: unrecognized option ", "pgbench: invalid option ",
+		"pgbench: option requires an argument ", "pgbench: ambiguous option "} {
 		if i := bytes.Index(head, []byte(option)); i >= 0 && bytes.IndexByte(head[:i], ' ') < 0 {
 			return true
 		}

@@ -41,7 +41,8 @@ func (p *progressLine) read(l scan.Line) bool {
 	if p.at, decimals, ok = l.Number(0); !ok || decimals != 1 && decimals != 3 || !l.Literal(" s, ") {
 		return false
 	}
-	if !l.FixedTo(&p.tps, 1, 0) || !l.Literal(" tps, lat ") || !l.FixedTo(&p.mean, 3, 3) || !l.Literal(" ms stddev ") || !l.FixedTo(&p.stddev, 3, 3) {
+	if !l.FixedTo(&p.tps, 1, 0) || !l.Literal(" tps, lat ") || !l.FixedTo(&p.mean, 3, 3) ||
+		!l.Literal(" ms stddev ") || !l.FixedTo(&p.stddev, 3, 3) {
 		return false
 	}
 	for !l.End() {

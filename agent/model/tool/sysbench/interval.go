@@ -129,7 +129,8 @@ func (p *Parser) database(s *scan.Line) (form, reading) {
 	f := form{family: builtIn, queued: true}
 	ok := rate(s, p.scratch, tool.Transaction) &&
 		s.Literal(" qps: ") && rate(s, p.scratch, tool.Query) &&
-		s.Literal(" (r/w/o: ") && rate(s, p.scratch, tool.Read) && s.Literal("/") && rate(s, p.scratch, tool.Write) && s.Literal("/") && rate(s, p.scratch, tool.Other) &&
+		s.Literal(" (r/w/o: ") && rate(s, p.scratch, tool.Read) && s.Literal("/") &&
+		rate(s, p.scratch, tool.Write) && s.Literal("/") && rate(s, p.scratch, tool.Other) &&
 		s.Literal(") ") && p.latencies(s) &&
 		(s.Literal(" err/s") || s.Literal(" errors/s"))
 	if !ok {

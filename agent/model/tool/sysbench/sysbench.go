@@ -150,7 +150,8 @@ func (o *options) duration(age generation, command string) time.Duration {
 // server sets the address of the database, with sysbench's own defaults.
 func (o *options) server(d *tool.Description) {
 	driver, port := "mysql", "3306"
-	if v, _ := o.First("db_driver"); v == "pgsql" || v == "" && o.Has("pgsql_host", "pgsql_port", "pgsql_user", "pgsql_db", "pgsql_password") {
+	if v, _ := o.First("db_driver"); v == "pgsql" || v == "" &&
+		o.Has("pgsql_host", "pgsql_port", "pgsql_user", "pgsql_db", "pgsql_password") {
 		driver, port = "pgsql", "5432"
 	}
 	if v, _ := o.First("db_driver"); v != "" && v != "mysql" && v != "pgsql" {

@@ -161,7 +161,8 @@ const maxSetting = 1 << 30
 // stderr reads a line of standard error. It does not distinguish runs, so everything belongs to run
 // 1.
 func (p *Parser) stderr(text []byte, emit func(*tool.Report)) tool.Verdict {
-	if !serverError(text) && !scan.HasPrefix(text, "error at ") && !scan.ContainsAny(text, ": invalid option -- ", ": option requires an argument -- ") {
+	if !serverError(text) && !scan.HasPrefix(text, "error at ") &&
+		!scan.ContainsAny(text, ": invalid option -- ", ": option requires an argument -- ") {
 		return tool.Ignored
 	}
 	r := &p.report

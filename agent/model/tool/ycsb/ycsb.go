@@ -271,7 +271,8 @@ func (o *options) address(key, value string) (target, database string) {
 	if strings.Contains(value, ":/") || strings.Contains(value, "@") {
 		return "", "" // an unknown form, which may contain a password
 	}
-	if port := o.Values[strings.TrimSuffix(strings.TrimSuffix(key, "host"), "hosts")+"port"]; port != "" && !strings.Contains(value, ":") {
+	if port := o.Values[strings.TrimSuffix(strings.TrimSuffix(key, "host"), "hosts")+"port"]; port != "" &&
+		!strings.Contains(value, ":") {
 		value += ":" + port
 	}
 	return value, ""
