@@ -267,9 +267,9 @@ func backoff(failures int, interval time.Duration, err error) time.Duration {
 	return d - rand.N(d/5+1)
 }
 
-// restartTolerance is how far the apparent start of a server may move between two samples without a
+// RestartTolerance is how far the apparent start of a server may move between two samples without a
 // restart: uptimes are whole seconds, and an answer can take up to an interval.
-const restartTolerance = 3 * time.Second
+const RestartTolerance = 3 * time.Second
 
 // restartCounter counts a server's restarts by its start time, since the uptime of a restarted
 // server may exceed the previous one before it answers. Counters that fall for another reason
@@ -285,7 +285,7 @@ func (r *restartCounter) observe(answered time.Time, uptime time.Duration) {
 		return
 	}
 	started := answered.Add(-uptime)
-	if !r.started.IsZero() && started.Sub(r.started) > restartTolerance {
+	if !r.started.IsZero() && started.Sub(r.started) > RestartTolerance {
 		r.n++
 	}
 	r.started = started

@@ -169,13 +169,10 @@ var (
 	ErrStatementsReset   = errors.New("the server's counters of statements were reset in between")
 )
 
-// restartSlack is how far the apparent start of a server may move without a restart, in seconds.
-const restartSlack = 3
-
 // StatementsBetween returns what was executed between two readings. It fails if the counters were
 // reset in between.
 func StatementsBetween(before, after *StatementReading) (*StatementsDelta, error) {
-	if after.UptimeSeconds+restartSlack < before.UptimeSeconds+after.At.Sub(before.At).Seconds() {
+	if after.UptimeSeconds+RestartTolerance.Seconds() < before.UptimeSeconds+after.At.Sub(before.At).Seconds() {
 		return nil, ErrStatementsRestart
 	}
 	d := &StatementsDelta{From: before.At, To: after.At, Questions: difference(before.Questions, after.Questions),

@@ -47,6 +47,41 @@ func TestNumbersOfAnyType(t *testing.T) {
 	enginetest.Want(t, s, 80, flowControlTarget)
 }
 
+// TestMirroredReads guards that a secondary's queries leave out what the primary mirrors to it, never
+// decrease while the server is up, and begin again with it, however long it has been up by then.
+func TestMirroredReads(t *testing.T) {
+	full := fixture(t, composed, "7.0", "pss-secondary", "serverStatus-1.json")
+	f := newFake(t)
+	serve(t, f, 1, composed, "7.0", "pss-secondary")
+	p := openFake(t, f)
+	for _, c := range []struct {
+		name                       string
+		uptime, queries, processed int64
+		restarted                  bool
+		want                       float64
+	}{
+		{"clients' and mirrored", 100, 1000, 400, false, 600},
+		{"mirrored", 101, 1200, 600, false, 600},
+		{"counted as mirrored before it is counted as a query", 102, 1200, 605, false, 600},
+		{"clients'", 103, 1260, 610, false, 650},
+		{"restarted two years ago", 104, 500, 490, true, 10},
+	} {
+		total := c.queries + int64(p.queries) // the server counts the agent's, too
+		if c.restarted {
+			p.started, total = p.started.AddDate(-2, 0, 0), c.queries
+		}
+		status := with(full, bson.D{{Key: "find", Value: bson.D{{Key: "total", Value: total}}}}, "metrics", "commands")
+		status = with(status, c.uptime*1000, "uptimeMillis")
+		f.answer("serverStatus", with(status, c.processed, "mirroredReads", "processedAsSecondary"))
+		if got, _ := mustProbe(t, p).Get(engine.QueriesTotal); got != c.want {
+			t.Errorf("%s: %v queries, want %v", c.name, got, c.want)
+		}
+	}
+	if cmd := f.last("serverStatus"); cmd.Lookup("mirroredReads").AsInt64() != 1 {
+		t.Errorf("serverStatus does not ask for mirrored reads: %s", cmd)
+	}
+}
+
 // If a section is missing, its metrics are unknown, never 0.
 func TestEverySectionOptional(t *testing.T) {
 	full := fixture(t, composed, "8.0", "pss-primary", "serverStatus-1.json")

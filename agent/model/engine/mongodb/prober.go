@@ -37,7 +37,8 @@ type prober struct {
 	denied     map[string]denial // by command
 	statements uint64            // sent so far, without heartbeats
 	queries    uint64            // those that the server counts as a client's, since its start
-	uptime     time.Duration     // of the server at the last tick
+	served     float64           // queries of clients since the server's start
+	started    time.Time         // apparent start of the server at the last tick
 	slow       slowAnswers
 	sessions   engine.SessionStates
 	oplog      oplogReads
@@ -128,7 +129,7 @@ func (p *prober) probe(ctx context.Context) (*engine.Status, error) {
 	s := &engine.Status{Flavour: "mongodb"}
 	member := p.hello
 
-	d, err := p.probeServer(ctx, s, &member, slow)
+	d, err := p.probeServer(ctx, s, &member, now, slow)
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +169,7 @@ func (p *prober) probe(ctx context.Context) (*engine.Status, error) {
 }
 
 // probeServer reads serverStatus and returns it, nil without the privilege. It sets member accordingly.
-func (p *prober) probeServer(ctx context.Context, s *engine.Status, member *greeting, slow bool) (document, error) {
+func (p *prober) probeServer(ctx context.Context, s *engine.Status, member *greeting, now time.Time, slow bool) (document, error) {
 	// Without an oplog, 4.4 answers the request for its ends with an error.
 	d, err := p.ask(ctx, "serverStatus", rightServerStatus, statusSections(slow && p.hello.set != "" && holdsData(p.hello.state))...)
 	if err != nil {
@@ -176,12 +177,14 @@ func (p *prober) probeServer(ctx context.Context, s *engine.Status, member *gree
 	}
 	if d != nil {
 		readServerStatus(s, d)
-		if s.Uptime < p.uptime { // restarted
-			p.oplog, p.queries = oplogReads{}, 0
+		started := now.Add(-s.Uptime)
+		if started.Sub(p.started) > engine.RestartTolerance {
+			p.oplog, p.queries, p.served = oplogReads{}, 0, 0
 		}
-		p.uptime = s.Uptime
+		p.started = started
 		if n, ok := s.Get(engine.QueriesTotal); ok {
-			setOnce(s, engine.QueriesTotal, max(0, n-float64(p.queries)))
+			p.served = max(p.served, n-float64(p.queries)) // a mirrored read may count before its query does
+			setOnce(s, engine.QueriesTotal, p.served)
 		}
 		if repl, ok := d.sub("repl"); ok {
 			*member = p.update(readGreeting(repl))

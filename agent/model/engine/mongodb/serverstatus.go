@@ -11,22 +11,23 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 )
 
-// statusSections are the sections of serverStatus that are switched off, so that the server does
-// not collect them: some take locks or walk through allocator statistics. Servers ignore unknown
-// sections.
+// statusSections are the sections of serverStatus that are switched on, because they are only sent on
+// request, or off, so that the server does not collect them: some take locks or walk through
+// allocator statistics. Servers ignore unknown sections.
 func statusSections(withOplog bool) (sections []bson.E) {
 	for _, section := range []string{
 		"asserts", "batchedDeletes", "bucketCatalog", "catalogStats", "changeStreamPreImages",
 		"collectionCatalog", "defaultRWConcern", "electionMetrics", "featureCompatibilityVersion",
 		"hedgingMetrics", "indexBuilds", "indexBulkBuilder", "indexStats", "internalTransactions",
-		"locks", "logicalSessionRecordCache", "mirroredReads", "oplogTruncation", "planCache",
+		"locks", "logicalSessionRecordCache", "oplogTruncation", "planCache",
 		"queryAnalyzers", "querySettings", "readConcernCounters", "readPreferenceCounters",
 		"scramCache", "security", "shardSplits", "tcmalloc", "tenantMigrations", "trafficRecording",
 		"transportSecurity", "twoPhaseCommitCoordinator", "watchdog",
 	} {
 		sections = append(sections, bson.E{Key: section, Value: 0})
 	}
-	if withOplog { // only sent on request; since 3.0
+	sections = append(sections, bson.E{Key: "mirroredReads", Value: 1}) // since 4.4
+	if withOplog {                                                      // since 3.0
 		sections = append(sections, bson.E{Key: "oplog", Value: 1})
 	}
 	return sections
@@ -90,7 +91,8 @@ func readCommon(s *engine.Status, d document) {
 		}
 	}
 	if known {
-		s.Set(engine.QueriesTotal, queries)
+		mirrored, _ := d.number("mirroredReads", "processedAsSecondary") // sent by the primary, not by clients; since 6.2
+		s.Set(engine.QueriesTotal, queries-mirrored)
 	}
 	d.numbers(func(op string, n float64) { s.Set(documents, n, op) }, "metrics", "document")
 
