@@ -9,7 +9,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -65,8 +64,8 @@ type Stats struct {
 // Deliverer sends the markers of queue files to Grafana.
 //
 // Run's goroutine owns the queues. One request at a time is in progress, in its own goroutine, so
-// that new points are noticed while Grafana is slow. Queues of runs that are not shown are in
-// memory only while they have something to deliver.
+// that new points are noticed while Grafana is slow. Of the queues of runs that are not shown and
+// have nothing to deliver, only their files' identities are in memory.
 type Deliverer struct {
 	opts Options
 	log  *slog.Logger
@@ -82,8 +81,9 @@ type Deliverer struct {
 	// Owned by Run.
 	grafana  *Grafana
 	stats    Stats
-	queues   map[string]*queue // by path
-	loaded   map[uint32]int64  // bytes of the queues, by owner
+	queues   map[rundir.Directory]*queue // of shown runs, and those with something to deliver
+	idle     map[string]idleQueue        // of the other runs, by id, as last listed
+	loaded   map[uint32]int64            // bytes of the queues, by owner
 	nextList time.Time
 	sending  *delivery
 	backoff  backoff
@@ -93,7 +93,7 @@ type Deliverer struct {
 func New(opts Options) *Deliverer {
 	return &Deliverer{
 		opts: opts, log: opts.Log, poll: pollEvery, write: appendEntry,
-		kick: make(chan struct{}, 1), queues: map[string]*queue{}, loaded: map[uint32]int64{},
+		kick: make(chan struct{}, 1), queues: map[rundir.Directory]*queue{}, loaded: map[uint32]int64{},
 	}
 }
 
@@ -177,57 +177,92 @@ func (d *Deliverer) scan() {
 		d.grafana.Close()
 		d.grafana, d.backoff, d.nextList = g, backoff{}, time.Time{}
 		clear(d.queues)
+		clear(d.idle)
 		clear(d.loaded)
 	}
-	shown := map[string]bool{}
-	watch := func(dir rundir.Directory, isShown bool) {
-		q := newQueue(dir)
-		if known := d.queues[q.path]; known != nil {
-			q = known
-		} else {
-			q.copied = isCopy(dir)
-			d.queues[q.path] = q
-		}
-		shown[q.path] = isShown
-	}
-	all := d.opts.DataDir != "" && !now.Before(d.nextList)
-	if all {
-		d.nextList = now.Add(listEvery)
-		ids, err := rundir.List(d.opts.DataDir)
-		if err != nil {
-			d.log.Error("can't look for markers to deliver", "err", err)
-		}
-		for _, id := range ids {
-			watch(rundir.At(d.opts.DataDir, id), false)
-		}
-	}
+	shown := map[rundir.Directory]bool{}
 	if d.opts.DataDir != "" {
-		watch(rundir.Directory(d.opts.DataDir), true)
+		shown[rundir.Directory(d.opts.DataDir)] = true
 	}
 	for _, dir := range d.opts.Shown() {
-		watch(dir, true)
+		shown[dir] = true
 	}
-	for path, q := range d.queues {
-		needed := shown[path] || q.pending()
-		if !needed && !all {
-			continue
+	for dir := range shown {
+		d.watch(dir)
+	}
+	if d.opts.DataDir != "" && !now.Before(d.nextList) {
+		d.nextList = now.Add(listEvery)
+		d.list()
+	}
+	for dir, q := range d.queues {
+		if !q.copied {
+			d.refresh(q, shown[dir])
 		}
-		if q.copied {
-			if _, err := os.Lstat(filepath.Dir(path)); errors.Is(err, fs.ErrNotExist) {
-				delete(d.queues, path)
-			}
-			continue
-		}
-		d.refresh(q, shown[path])
 		busy := d.sending != nil && d.sending.queue == q
-		switch {
-		case shown[path] || busy || d.grafana != nil && q.pending():
-		case q.info == nil:
-			delete(d.queues, path) // the run was removed
-		default:
-			d.unload(q)
+		if !shown[dir] && !busy && len(q.unrecorded) == 0 && (d.grafana == nil || !q.pending()) {
+			d.rest(dir, q)
 		}
 	}
+}
+
+// watch returns the queue of a run, which scan keeps up to date.
+func (d *Deliverer) watch(dir rundir.Directory) *queue {
+	q := d.queues[dir]
+	if q == nil {
+		q = newQueue(dir)
+		q.copied = isCopy(dir)
+		d.queues[dir] = q
+	}
+	return q
+}
+
+// list watches the queues of all runs on disk that have changed since they were idle.
+func (d *Deliverer) list() {
+	ids, err := rundir.List(d.opts.DataDir)
+	if err != nil {
+		d.log.Error("can't look for markers to deliver", "err", err)
+		return
+	}
+	idle := make(map[string]idleQueue, len(ids))
+	for _, id := range ids {
+		dir := rundir.At(d.opts.DataDir, id)
+		if d.queues[dir] != nil {
+			continue
+		}
+		was := d.idle[id]
+		if was.unchanged(dir) {
+			idle[id] = was
+		} else {
+			d.watch(dir).complaint = was.complaint
+		}
+	}
+	d.idle = idle
+}
+
+// rest stops watching a queue until its file changes.
+func (d *Deliverer) rest(dir rundir.Directory, q *queue) {
+	d.unload(q)
+	delete(d.queues, dir)
+	if d.idle != nil {
+		d.idle[dir.ID()] = idleQueue{file: q.file, copied: q.copied, cut: q.cut, complaint: q.complaint}
+	}
+}
+
+// idleQueue is a queue that has nothing to deliver, as it was last read. It is zero if there is no
+// file.
+type idleQueue struct {
+	file        file
+	copied, cut bool
+	complaint   string
+}
+
+// unchanged reports whether there is still nothing to deliver.
+func (i *idleQueue) unchanged(dir rundir.Directory) bool {
+	if i.copied || i.cut {
+		return i.copied
+	}
+	now, err := fileAt(dir.Path(rundir.MarkersFile))
+	return err == nil && now == i.file
 }
 
 // isCopy reports whether a run is recorded by a peer, which delivers its markers.
@@ -249,7 +284,7 @@ func (d *Deliverer) refresh(q *queue, load bool) {
 		return
 	}
 	switch {
-	case q.info != nil && q.info.Size() > maxQueue:
+	case q.file.size > maxQueue:
 		d.complain(q, fmt.Errorf("%s is longer than %d MiB: the rest is skipped", q.path, maxQueue>>20))
 	case q.cut:
 		d.complain(q, fmt.Errorf("%s waits: the markers of its owner's other runs fill %d MiB", q.path, maxOwned>>20))
@@ -342,13 +377,13 @@ func (d *Deliverer) next(now time.Time) *delivery {
 	if g == nil || !d.backoff.over(now, g.client.TokenFile()) {
 		return nil
 	}
-	paths := slices.Sorted(maps.Keys(d.queues))
-	for _, path := range slices.Backward(paths) {
-		q := d.queues[path]
+	dirs := slices.Sorted(maps.Keys(d.queues))
+	for _, dir := range slices.Backward(dirs) {
+		q := d.queues[dir]
 		if q.due(now) == nil {
 			continue
 		}
-		lock, err := rundir.Directory(filepath.Dir(path)).Lock(rundir.MarkersLock, false)
+		lock, err := dir.Lock(rundir.MarkersLock, false)
 		if err != nil {
 			if !errors.Is(err, rundir.ErrLocked) && !errors.Is(err, fs.ErrNotExist) {
 				d.complain(q, err)

@@ -263,8 +263,8 @@ func TestQueuesAreUnloaded(t *testing.T) {
 			t.Errorf("%d markers wait, want the one of a", s.Queued)
 		}
 		stop()
-		if q := d.queues[dirs[1].Path(rundir.MarkersFile)]; q != nil {
-			t.Errorf("a removed run's queue is kept: %+v", q)
+		if _, idle := d.idle[dirs[1].ID()]; idle || d.queues[dirs[1]] != nil {
+			t.Error("a removed run's queue is kept")
 		}
 		down.Store(false)
 		_, stop = l.deliverer() // after a restart, no run is shown yet
@@ -273,6 +273,31 @@ func TestQueuesAreUnloaded(t *testing.T) {
 			t.Errorf("%d annotations after a restart, want 5", n)
 		}
 	})
+}
+
+// TestIdleQueuesCostNothing guards that only the list, once a minute, looks at runs that are not shown and have nothing
+// to deliver. An agent may have thousands on disk.
+func TestIdleQueuesCostNothing(t *testing.T) {
+	l := newLab(t)
+	for i := range 200 {
+		dir := rundir.At(string(l.dir), fmt.Sprint("run", i))
+		if err := os.MkdirAll(string(dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if i%2 == 0 {
+			if err := Append(dir, Marker{Kind: Point, Run: dir.ID(), Text: "point", Start: start}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	d := l.newDeliverer(nil)
+	d.scan()
+	if n := len(d.idle); n != 200 {
+		t.Errorf("%d idle queues", n)
+	}
+	if n := testing.AllocsPerRun(10, func() { d.scan(); d.publish() }); n > 20 {
+		t.Errorf("%v allocations a second", n)
+	}
 }
 
 // TestAnotherGrafana guards that another Grafana gets what the previous one did

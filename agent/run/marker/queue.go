@@ -13,6 +13,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
@@ -198,7 +200,7 @@ func (it *item) due(now time.Time) bool {
 // queue is the state of a queue file when it was last read: the sum of its lines.
 type queue struct {
 	path string
-	info os.FileInfo // of the file; nil: none
+	file file
 	fold
 	points     []Marker // see newestPoints
 	unrecorded []entry  // applied, but not written because the disk is full
@@ -216,6 +218,31 @@ type fold struct {
 	offset  int64            // after the last complete line
 	damaged int              // lines that could not be read
 }
+
+// file identifies a queue file and its length. It is zero if there is none.
+type file struct {
+	device, inode uint64
+	size          int64
+}
+
+func newFile(st *unix.Stat_t) file {
+	return file{device: uint64(st.Dev), inode: st.Ino, size: st.Size} //nolint:unconvert // uint32 on some platforms
+}
+
+// fileAt returns the queue file at path.
+func fileAt(path string) (file, error) {
+	var st unix.Stat_t
+	err := unix.Stat(path, &st)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return file{}, nil
+	case err != nil:
+		return file{}, err
+	}
+	return newFile(&st), nil
+}
+
+func (f file) same(other file) bool { return f.device == other.device && f.inode == other.inode }
 
 func newQueue(dir rundir.Directory) *queue {
 	owner, _ := dir.Owner() // of a missing directory there is nothing to read
@@ -275,14 +302,14 @@ func (f *fold) apply(e entry) {
 // refresh applies what was appended. It reads a file that was replaced or truncated from its start.
 // It reads a queue that is not loaded if load is set or the file has changed.
 func (q *queue) refresh(load bool) error {
-	info, err := os.Stat(q.path)
-	if errors.Is(err, fs.ErrNotExist) {
+	now, err := fileAt(q.path)
+	if err == nil && now == (file{}) {
 		q.unload()
-		q.info, q.unrecorded = nil, nil
+		q.file, q.unrecorded = file{}, nil
 		return nil
 	}
 	loaded := q.byID != nil
-	if err == nil && q.info != nil && os.SameFile(info, q.info) && info.Size() == q.info.Size() && !q.cut && (loaded || !load) {
+	if err == nil && now == q.file && !q.cut && (loaded || !load) {
 		return nil
 	}
 	f, err := rundir.Open(q.path)
@@ -290,17 +317,19 @@ func (q *queue) refresh(load bool) error {
 		return fmt.Errorf("read markers: %w", err)
 	}
 	defer f.Close()
-	if info, err = f.Stat(); err != nil {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
 		return fmt.Errorf("read markers: %w", err)
 	}
-	if !loaded || q.info == nil || !os.SameFile(info, q.info) || info.Size() < q.offset {
+	now = newFile(&st)
+	if !loaded || !now.same(q.file) || now.size < q.offset {
 		q.fold = fold{byID: map[string]*item{}}
 	}
 	// Only up to the size at that time: later bytes count as growth.
-	if err := q.read(io.NewSectionReader(f, q.offset, max(0, min(info.Size(), q.limit)-q.offset))); err != nil {
+	if err := q.read(io.NewSectionReader(f, q.offset, max(0, min(now.size, q.limit)-q.offset))); err != nil {
 		return fmt.Errorf("read markers from %s: %w", q.path, err)
 	}
-	q.info, q.cut = info, q.limit < min(info.Size(), maxQueue)
+	q.file, q.cut = now, q.limit < min(now.size, maxQueue)
 	for _, e := range q.unrecorded {
 		q.apply(e)
 	}
