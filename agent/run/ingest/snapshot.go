@@ -16,6 +16,9 @@ import (
 type Snapshot struct {
 	Meta  rundir.Meta
 	Phase Phase
+	// Edition is the number of this content of an ended run, which no other content has; 0: the run
+	// still changes.
+	Edition uint64
 
 	// Threads as reported by the tool, else as configured.
 	Threads series.Optional[int]

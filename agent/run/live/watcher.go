@@ -3,11 +3,12 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"os"
 	"slices"
-	"sort"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -32,6 +33,8 @@ type Watcher struct {
 	mu      sync.Mutex
 	live    map[string]*tracker
 	kept    map[string]ingest.Snapshot // ended runs
+	sorted  []ingest.Snapshot          // those, oldest first; nil: not yet
+	edition uint64                     // of the last one
 	damaged map[string]time.Time       // modification time of a run.json that could not be read
 	old     map[string]bool            // ended runs beyond MaxKept
 	waiting int                        // live runs beyond MaxLive
@@ -122,24 +125,25 @@ func (w *Watcher) Live() bool {
 // Snapshots returns the live runs and the kept ended ones, oldest first.
 func (w *Watcher) Snapshots() []ingest.Snapshot {
 	w.mu.Lock()
-	snaps := make([]ingest.Snapshot, 0, len(w.kept)+len(w.live))
-	for _, s := range w.kept {
-		snaps = append(snaps, s)
-	}
+	snaps := append(make([]ingest.Snapshot, 0, len(w.kept)+len(w.live)), w.oldestFirst()...)
 	w.mu.Unlock()
 	for _, t := range w.trackers() {
 		snaps = append(snaps, t.snapshot())
 	}
-	slices.SortFunc(snaps, func(a, b ingest.Snapshot) int {
-		if c := a.Meta.StartedAt.Compare(b.Meta.StartedAt); c != 0 {
-			return c
-		}
-		if a.Meta.ID < b.Meta.ID {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(snaps, byBegin)
 	return snaps
+}
+
+func byBegin(a, b ingest.Snapshot) int {
+	return cmp.Or(a.Meta.StartedAt.Compare(b.Meta.StartedAt), strings.Compare(a.Meta.ID, b.Meta.ID))
+}
+
+// oldestFirst returns the kept runs. mu is held.
+func (w *Watcher) oldestFirst() []ingest.Snapshot {
+	if w.sorted == nil {
+		w.sorted = slices.SortedFunc(maps.Values(w.kept), byBegin)
+	}
+	return w.sorted
 }
 
 // Runs returns the directories of the live runs and the kept ended ones.
@@ -276,6 +280,7 @@ func (w *Watcher) forget(ids []string) {
 		return !found
 	}
 	maps.DeleteFunc(w.kept, func(id string, _ ingest.Snapshot) bool { return gone(id) })
+	w.sorted = nil
 	maps.DeleteFunc(w.old, func(id string, _ bool) bool { return gone(id) })
 	maps.DeleteFunc(w.damaged, func(id string, _ time.Time) bool { return gone(id) })
 }
@@ -360,8 +365,7 @@ func (w *Watcher) finished(t *tracker) {
 	defer w.mu.Unlock()
 	delete(w.live, snap.Meta.ID)
 	if snap.Meta.Closed() {
-		w.kept[snap.Meta.ID] = snap
-		w.dropOldest(w.maxKept)
+		w.add(snap)
 	}
 }
 
@@ -369,7 +373,14 @@ func (w *Watcher) keep(snap ingest.Snapshot) {
 	defer w.opts.Sink.Changed()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.kept[snap.Meta.ID] = snap
+	w.add(snap)
+}
+
+// add keeps an ended run. mu is held.
+func (w *Watcher) add(snap ingest.Snapshot) {
+	w.edition++
+	snap.Edition = w.edition
+	w.kept[snap.Meta.ID], w.sorted = snap, nil
 	w.dropOldest(w.maxKept)
 }
 
@@ -395,17 +406,12 @@ func (w *Watcher) dropOldest(n int) bool {
 	if over <= 0 {
 		return false
 	}
-	ids := make([]string, 0, len(w.kept))
-	for id := range w.kept {
-		ids = append(ids, id)
-	}
-	sort.Slice(ids, func(i, j int) bool {
-		return w.kept[ids[i]].Meta.StartedAt.Before(w.kept[ids[j]].Meta.StartedAt)
-	})
-	for _, id := range ids[:over] {
+	for i := range w.oldestFirst()[:over] {
+		id := w.sorted[i].Meta.ID
 		delete(w.kept, id)
 		w.old[id] = true
 	}
+	w.sorted = nil
 	return true
 }
 

@@ -4,6 +4,7 @@
 package metrics
 
 import (
+	"maps"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -50,8 +51,9 @@ func (g *Gatherer) collect() {
 	if g.sources.Runs != nil {
 		snaps := g.sources.Runs()
 		for i := range snaps {
-			emitRun(g.emit, g.emitHistogram, &snaps[i], now)
+			g.run(&snaps[i], now)
 		}
+		maps.DeleteFunc(g.ended, func(_ string, e *endedRun) bool { return e.scrape != g.scrape })
 	}
 	if g.sources.WaitingRuns != nil {
 		g.emit(runsWaiting, float64(g.sources.WaitingRuns()))

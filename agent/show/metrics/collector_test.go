@@ -10,6 +10,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -339,6 +340,56 @@ func TestSeriesThatIsGone(t *testing.T) {
 				t.Errorf("%s keeps a series of a run that is gone", name)
 			}
 		}
+	}
+}
+
+// TestEndedRunsAreMadeOnce guards that the series of ended runs are made anew only for another edition, even if the run
+// was absent for long, and that a run without an edition is made at each scrape.
+func TestEndedRunsAreMadeOnce(t *testing.T) {
+	var snaps []ingest.Snapshot
+	g := NewGatherer(Sources{Runs: func() []ingest.Snapshot { return snaps }})
+	run := func(edition uint64, variant int) ingest.Snapshot {
+		s := ended(sampleRun(), ingest.Over)
+		s.Edition, s.Meta.Labels = edition, map[string]string{"variant": strconv.Itoa(variant)}
+		return s
+	}
+	expect := func(variants ...string) {
+		t.Helper()
+		text := scrape(t, g, Text)
+		if want := expose(t, Sources{Runs: g.sources.Runs}); text != want {
+			t.Errorf("a first scrape of the same runs has other series:\n%s", cmp.Diff(want, text))
+		}
+		for _, n := range []string{"1", "2", "3"} {
+			if strings.Contains(text, `variant="`+n+`"`) != slices.Contains(variants, n) {
+				t.Errorf("want the variants %v:\n%s", variants, text)
+			}
+		}
+	}
+	snaps = []ingest.Snapshot{run(7, 1)}
+	expect("1")
+	expect("1")
+	snaps = []ingest.Snapshot{run(8, 2)}
+	expect("2")
+	snaps = nil
+	for range forgottenAfter + 2 {
+		expect()
+	}
+	snaps = []ingest.Snapshot{run(8, 2)}
+	expect("2")
+	snaps = []ingest.Snapshot{run(0, 3)}
+	expect("3")
+	snaps[0].Meta.Labels["variant"] = "1"
+	expect("1")
+
+	snaps = nil
+	for i := range 100 {
+		s := run(uint64(10+i), 1)
+		s.Meta.ID = fmt.Sprint("run", i)
+		snaps = append(snaps, s)
+	}
+	text, _ := g.Append(nil, Text)
+	if n := testing.AllocsPerRun(5, func() { text, _ = g.Append(text[:0], Text) }); n > 20 {
+		t.Errorf("%v allocations for 100 ended runs", n)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/benchwatch/benchwatch/agent/base/histogram"
+	"github.com/benchwatch/benchwatch/agent/run/ingest"
 )
 
 // forgottenAfter is the number of scrapes after which the labels of a series that is
@@ -29,6 +30,8 @@ type Gatherer struct {
 	roles    map[string]string
 	families map[string]*exposedFamily // by name
 	order    []*exposedFamily          // by name
+	ended    map[string]*endedRun      // by run
+	made     *[]*exposedSeries         // receives the series of the current run; nil: of none
 	scrape   uint64                    // number of the current scrape
 	key      []byte                    // scratch
 	values   []string                  // scratch
@@ -55,13 +58,20 @@ type exposedSeries struct {
 	counts []uint64 // up to the bounds of the ladder, and of all values
 }
 
+// endedRun are the series of an ended run, whose values no longer change.
+type endedRun struct {
+	edition uint64
+	scrape  uint64 // the last scrape that had the run
+	series  []*exposedSeries
+}
+
 // NewGatherer returns a gatherer of sources.
 func NewGatherer(sources Sources) *Gatherer {
 	now := sources.Now
 	if now == nil {
 		now = time.Now
 	}
-	return &Gatherer{sources: sources, now: now, roles: map[string]string{}, families: map[string]*exposedFamily{}}
+	return &Gatherer{sources: sources, now: now, roles: map[string]string{}, families: map[string]*exposedFamily{}, ended: map[string]*endedRun{}}
 }
 
 // Append appends the current series to a text: the families by name, their series by the values of their labels. The
@@ -134,7 +144,33 @@ func (g *Gatherer) series(f *Family, values []string) *exposedSeries {
 		return nil
 	}
 	s.scrape = g.scrape
+	if g.made != nil {
+		*g.made = append(*g.made, s)
+	}
 	return s
+}
+
+// run adds the series of a run to the current scrape.
+func (g *Gatherer) run(s *ingest.Snapshot, now time.Time) {
+	e := g.ended[s.Meta.ID]
+	switch {
+	case s.Edition == 0:
+		emitRun(g.emit, g.emitHistogram, s, now)
+	case e != nil && e.edition == s.Edition:
+		for _, one := range e.series {
+			one.scrape = g.scrape
+		}
+		e.scrape = g.scrape
+	default:
+		before := len(g.problems)
+		e = &endedRun{edition: s.Edition, scrape: g.scrape}
+		g.made = &e.series
+		emitRun(g.emit, g.emitHistogram, s, now)
+		g.made = nil
+		if len(g.problems) == before { // otherwise each scrape reports them
+			g.ended[s.Meta.ID] = e
+		}
+	}
 }
 
 func (g *Gatherer) family(f *Family) *exposedFamily {
