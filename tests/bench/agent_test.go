@@ -236,6 +236,34 @@ func observing(all ...*daemon) values {
 	return v
 }
 
+// BenchmarkEndedRuns measures an agent without targets, scraped once a second, that finds 10,000
+// ended runs and shows 256 of them.
+func BenchmarkEndedRuns(b *testing.B) {
+	builds(func(program, binary string) {
+		measure(b, program, func(b *testing.B) values {
+			folder := b.TempDir()
+			file := filepath.Join(folder, "benchwatch.yml")
+			write(b, file, "data_dir: "+folder+"/data\n")
+			const first = "run00000"
+			cpuOf(b, binary, "run", "--config.file="+file, "--run-id="+first, "--linger=0s", "sysbench", "cpu", "--report-interval=1", "--time=2", "run")
+			runs := filepath.Join(folder, "data", "runs")
+			files, err := filepath.Glob(filepath.Join(runs, first, "*"))
+			must(b, files, err)
+			for i := range 9999 {
+				id := fmt.Sprintf("run%05d", i+1)
+				must(b, 0, os.Mkdir(filepath.Join(runs, id), 0o755))
+				for _, file := range files {
+					text, err := os.ReadFile(file)
+					must(b, text, err)
+					write(b, filepath.Join(runs, id, filepath.Base(file)), strings.ReplaceAll(string(text), first, id))
+				}
+			}
+			d, _ := startAgentIn(b, folder, binary, "")
+			return observing(d)
+		})
+	})
+}
+
 // BenchmarkManyTargets measures 40 live targets at 1 Hz, alone and with ten dead ones among
 // them: half refuse connections, half accept them and never answer.
 func BenchmarkManyTargets(b *testing.B) {

@@ -316,7 +316,12 @@ func freeAddress(b *testing.B) string {
 // startAgent starts an agent with a new data directory.
 func startAgent(b *testing.B, binary, config string) (d *daemon, file string) {
 	b.Helper()
-	folder := b.TempDir()
+	return startAgentIn(b, b.TempDir(), binary, config)
+}
+
+// startAgentIn starts an agent with the configuration and the folder data in a folder.
+func startAgentIn(b *testing.B, folder, binary, config string) (d *daemon, file string) {
+	b.Helper()
 	file = filepath.Join(folder, "benchwatch.yml")
 	write(b, file, "data_dir: "+folder+"/data\n"+config)
 	address := freeAddress(b)
