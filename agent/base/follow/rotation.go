@@ -36,6 +36,17 @@ func RotatedName(path, name string) bool {
 		(rest[0] == '.' || rest[0] != 'T' && len(rest) > len("-20261122")-1)
 }
 
+// RotationNumber is the number at the end of a name such as a.log.2, which grows with each rotation;
+// 0 without one. Dates do not count.
+func RotationNumber(path, name string) int {
+	rest, _ := strings.CutPrefix(name, path)
+	n, err := strconv.Atoi(strings.TrimLeft(rest, ".-_~"))
+	if err != nil || n < 0 || n >= 10_000 {
+		return 0
+	}
+	return n
+}
+
 // Rotated returns the files beside path that may have been path according to their names,
 // unordered, and the times of the last write to the compressed ones.
 func Rotated(path string) (names []string, packed []time.Time) {

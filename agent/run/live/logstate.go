@@ -60,6 +60,7 @@ type candidate struct {
 	tail     []byte   // what was read last before at, if it continues
 	size     int64
 	changed  time.Time // the last write
+	number   int       // of rotations since, by its name; 0: unknown
 }
 
 // observation is the state of the files at one check.
@@ -200,7 +201,7 @@ func (f *logFile) findCandidates(ctx context.Context, open inode, o *observation
 		info, err := file.Stat()
 		s, _ := rundir.InodeOf(info)
 		i := inode{s.Device, s.Inode}
-		c := candidate{file: file, named: path == f.path}
+		c := candidate{file: file, named: path == f.path, number: follow.RotationNumber(f.path, path)}
 		if err == nil {
 			infos[path] = info
 			c.size, c.changed = info.Size(), info.ModTime()
@@ -217,7 +218,9 @@ func (f *logFile) findCandidates(ctx context.Context, open inode, o *observation
 		o.kept = o.kept || changed.Equal(o.changed)
 		o.compressed = o.compressed || changed.After(o.changed)
 	}
-	slices.SortStableFunc(o.files, func(a, b candidate) int { return a.changed.Compare(b.changed) })
+	slices.SortStableFunc(o.files, func(a, b candidate) int { // a file system's clock may tick every 4 ms only
+		return cmp.Or(a.changed.Compare(b.changed), cmp.Compare(b.number, a.number))
+	})
 	again, _ := follow.Rotated(f.path)
 	for path, info := range infos {
 		if now, err := os.Stat(path); err != nil || !os.SameFile(now, info) || now.Size() < info.Size() {
