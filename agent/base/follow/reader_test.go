@@ -274,7 +274,7 @@ func TestRotatedName(t *testing.T) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	for name, want := range map[string]int{"a.log": 0, "a.log.1": 1, "a.log.12": 12, "a.log-2": 2, "a.log-20261122": 0, "a.log.old": 0, "a-20261122.log": 0, "b": 0} {
+	for name, want := range map[string]int{"a.log": 0, "a.log.1": 1, "a.log.12": 12, "a.log-2": 2, "a.log-20261122": 0, "a.log.old": 0, "a-20261122.log": 0, "a.2.log": 2, "a.log.1.gz": 0, "b": 0} {
 		if got := RotationNumber("/l/a.log", "/l/"+name); got != want {
 			t.Errorf("%s: number %d, want %d", name, got, want)
 		}

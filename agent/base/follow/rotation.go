@@ -36,12 +36,15 @@ func RotatedName(path, name string) bool {
 		(rest[0] == '.' || rest[0] != 'T' && len(rest) > len("-20261122")-1)
 }
 
-// RotationNumber is the number at the end of a name such as a.log.2, which grows with each rotation;
+// RotationNumber is the number in a name such as a.log.2 or a.2.log, which grows with each rotation;
 // 0 without one. Dates do not count.
 func RotationNumber(path, name string) int {
-	rest, _ := strings.CutPrefix(name, path)
+	rest, ok := strings.CutPrefix(name, path)
+	if ext := filepath.Ext(path); !ok {
+		rest = strings.TrimSuffix(strings.TrimPrefix(name, strings.TrimSuffix(path, ext)), ext)
+	}
 	n, err := strconv.Atoi(strings.TrimLeft(rest, ".-_~"))
-	if err != nil || n < 0 || n >= 10_000 {
+	if err != nil || n >= 10_000 {
 		return 0
 	}
 	return n
