@@ -79,6 +79,7 @@ var (
 
 	namedLogin = regexp.MustCompile(`(?i)(curl\s(?:[^\n|;&]*?\s)?-u\s*|(?:user|username|userpwd|auth|login|creds?)(?:["']?[ \t]*[=:][ \t]*|[ \t]+))(["']?)([^\s:"'=/,]+):([^\s"'/,;][^\s"',;]*)`)
 	escape     = regexp.MustCompile(`%[0-9a-fA-F]{2}`)
+	innerQuote = regexp.MustCompile(`([^][{}():,;=&%])%(2[27]|60)([^][{}():,;=&%])`)
 	escaped    = regexp.MustCompile(`[^\s"'<>` + "`" + `]*%(?:3[aAdD]|40|22)[^\s"'<>` + "`" + `]*`)
 )
 
@@ -95,13 +96,18 @@ func namedLogins(s string) string {
 }
 
 // escapes decodes URL escapes in words that hide a secret in them. A password can contain the code of a quote or blank,
-// which would seem to end it: these are only decoded if nothing is found without them.
+// which would seem to end it: these are only decoded if nothing is found without them, quotes that neither begin nor end
+// something last.
 func escapes(s string) string {
 	return escaped.ReplaceAllStringFunc(s, func(word string) string {
-		for _, ends := range []string{" \t\r\n\v\f\"'`<>", ""} {
-			plain := escape.ReplaceAllStringFunc(word, func(code string) string {
+		guarded := word
+		for range 2 { // neighbours share a character
+			guarded = innerQuote.ReplaceAllString(guarded, "${1}%25${2}${3}")
+		}
+		for _, try := range []struct{ word, ends string }{{word, " \t\r\n\v\f\"'`<>"}, {guarded, ""}, {word, ""}} {
+			plain := escape.ReplaceAllStringFunc(try.word, func(code string) string {
 				c, _ := strconv.ParseUint(code[1:], 16, 8) // two hexadecimal digits
-				if strings.IndexByte(ends, byte(c)) >= 0 {
+				if strings.IndexByte(try.ends, byte(c)) >= 0 {
 					return code
 				}
 				return string([]byte{byte(c)})

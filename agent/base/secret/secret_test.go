@@ -40,6 +40,7 @@ func TestText(t *testing.T) {
 		{"cut before the host", "FATAL: root:pw@, (root:pw@) [root:pw@]:3306 mysql://root:pw", "FATAL: root:***@, (root:***@) [root:***@]:3306 mysql://root:***"},
 		{"user, password and host", "connect root:pw@127.0.0.1:3306", "connect root:***@127.0.0.1:3306"},
 
+		{"the code of a quote in a password", "%22password%22%3A%22ZYL3%22^k%22LB%22", `"password":"***"`},
 		{"the code of > in a password", "mysql%3A%2F%2Fu%3Ax%3Ey%40h%2F", "mysql://u:***@h/"},
 
 		// Options.
