@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { hostname } from 'node:os';
-import { after, before, test } from 'node:test';
+import { after, afterEach, before, test } from 'node:test';
 import { chromium } from 'playwright-core';
 import { Agent } from './agent.mjs';
 import { findings } from './axe.mjs';
@@ -26,6 +26,14 @@ before(async () => {
       '--disable-sync',
     ],
   });
+});
+
+// A test that fails leaves its page open: what it shows explains the failure.
+afterEach(async () => {
+  for (const context of browser.contexts()) {
+    for (const page of context.pages()) console.log(`left open: ${page.url()}: ${(await page.locator('body').innerText()).slice(0, 1000)}`);
+    await context.close();
+  }
 });
 
 after(async () => {
@@ -509,10 +517,12 @@ test('a run begins with what limited it and the charts that show it; all others 
 test('the list is read again if its request is lost', async () => {
   agent.ended('20261120T060000Z-lost', 20, () => 100, { title: 'lost request' });
   const page = await open();
+  const link = page.getByRole('link', { name: 'lost request' });
+  await link.waitFor(); // the stream announces a run that the agent finds later
   let lost = 0;
   await page.route('**/api/runs', (route) => (lost++ ? route.continue() : route.abort('connectionreset')));
   await page.reload();
-  await page.getByRole('link', { name: 'lost request' }).waitFor();
+  await link.waitFor();
   assert.ok(lost >= 2, `${lost} requests`);
   await page.close();
 });
