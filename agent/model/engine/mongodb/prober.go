@@ -38,7 +38,7 @@ type prober struct {
 	statements uint64            // sent so far, without heartbeats
 	queries    uint64            // those that the server counts as a client's, since its start
 	served     float64           // queries of clients since the server's start
-	started    time.Time         // apparent start of the server at the last tick
+	started    time.Time         // latest possible start of the server by its last answer
 	slow       slowAnswers
 	sessions   engine.SessionStates
 	oplog      oplogReads
@@ -129,7 +129,7 @@ func (p *prober) probe(ctx context.Context) (*engine.Status, error) {
 	s := &engine.Status{Flavour: "mongodb"}
 	member := p.hello
 
-	d, err := p.probeServer(ctx, s, &member, now, slow)
+	d, err := p.probeServer(ctx, s, &member, slow)
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +169,8 @@ func (p *prober) probe(ctx context.Context) (*engine.Status, error) {
 }
 
 // probeServer reads serverStatus and returns it, nil without the privilege. It sets member accordingly.
-func (p *prober) probeServer(ctx context.Context, s *engine.Status, member *greeting, now time.Time, slow bool) (document, error) {
+func (p *prober) probeServer(ctx context.Context, s *engine.Status, member *greeting, slow bool) (document, error) {
+	asked := time.Now()
 	// Without an oplog, 4.4 answers the request for its ends with an error.
 	d, err := p.ask(ctx, "serverStatus", rightServerStatus, statusSections(slow && p.hello.set != "" && holdsData(p.hello.state))...)
 	if err != nil {
@@ -177,11 +178,10 @@ func (p *prober) probeServer(ctx context.Context, s *engine.Status, member *gree
 	}
 	if d != nil {
 		readServerStatus(s, d)
-		started := now.Add(-s.Uptime)
-		if started.Sub(p.started) > engine.RestartTolerance {
+		if asked.Add(-s.Uptime).Sub(p.started) > engine.RestartTolerance { // however slow the answers
 			p.oplog, p.queries, p.served = oplogReads{}, 0, 0
 		}
-		p.started = started
+		p.started = time.Now().Add(-s.Uptime)
 		if n, ok := s.Get(engine.QueriesTotal); ok {
 			p.served = max(p.served, n-float64(p.queries)) // a mirrored read may count before its query does
 			setOnce(s, engine.QueriesTotal, p.served)
