@@ -245,7 +245,7 @@ func BenchmarkEndedRuns(b *testing.B) {
 			file := filepath.Join(folder, "benchwatch.yml")
 			write(b, file, "data_dir: "+folder+"/data\n")
 			const first = "run00000"
-			cpuOf(b, binary, "run", "--config.file="+file, "--run-id="+first, "--linger=0s", "sysbench", "cpu", "--report-interval=1", "--time=2", "run")
+			cpuOf(b, binary, "run", "--config.file="+file, "--run-id="+first, "--linger=0s", "--", "sysbench", "cpu", "--report-interval=1", "--time=2", "run")
 			runs := filepath.Join(folder, "data", "runs")
 			files, err := filepath.Glob(filepath.Join(runs, first, "*"))
 			must(b, files, err)
