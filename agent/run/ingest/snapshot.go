@@ -16,8 +16,8 @@ import (
 type Snapshot struct {
 	Meta  rundir.Meta
 	Phase Phase
-	// Edition is the number of this content of an ended run, which no other content has; 0: the run
-	// still changes.
+	// Edition identifies the content of an ended run: no other content has the same number. It is 0
+	// while the run can change.
 	Edition uint64
 
 	// Threads as reported by the tool, else as configured.

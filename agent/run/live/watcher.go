@@ -33,8 +33,8 @@ type Watcher struct {
 	mu      sync.Mutex
 	live    map[string]*tracker
 	kept    map[string]ingest.Snapshot // ended runs
-	sorted  []ingest.Snapshot          // those, oldest first; nil: not yet
-	edition uint64                     // of the last one
+	sorted  []ingest.Snapshot          // the kept runs, oldest first; nil: to be sorted
+	edition uint64                     // of the run kept last
 	damaged map[string]time.Time       // modification time of a run.json that could not be read
 	old     map[string]bool            // ended runs beyond MaxKept
 	waiting int                        // live runs beyond MaxLive

@@ -248,8 +248,8 @@ func (d *Deliverer) rest(dir rundir.Directory, q *queue) {
 	}
 }
 
-// idleQueue is a queue that has nothing to deliver, as it was last read. It is zero if there is no
-// file.
+// idleQueue is a queue that has nothing to deliver, as it was last read. The zero value means that
+// there is no file.
 type idleQueue struct {
 	file        file
 	copied, cut bool

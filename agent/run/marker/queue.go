@@ -219,7 +219,7 @@ type fold struct {
 	damaged int              // lines that could not be read
 }
 
-// file identifies a queue file and its length. It is zero if there is none.
+// file identifies a queue file and has its length. The zero value means that there is no file.
 type file struct {
 	device, inode uint64
 	size          int64

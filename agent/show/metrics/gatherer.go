@@ -31,7 +31,7 @@ type Gatherer struct {
 	families map[string]*exposedFamily // by name
 	order    []*exposedFamily          // by name
 	ended    map[string]*endedRun      // by run
-	made     *[]*exposedSeries         // receives the series of the current run; nil: of none
+	made     *[]*exposedSeries         // receives the series of the run being made; nil: no run that has ended
 	scrape   uint64                    // number of the current scrape
 	key      []byte                    // scratch
 	values   []string                  // scratch
@@ -58,7 +58,7 @@ type exposedSeries struct {
 	counts []uint64 // up to the bounds of the ladder, and of all values
 }
 
-// endedRun are the series of an ended run, whose values no longer change.
+// endedRun has the series of an ended run, whose values no longer change.
 type endedRun struct {
 	edition uint64
 	scrape  uint64 // the last scrape that had the run

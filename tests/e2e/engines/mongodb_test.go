@@ -213,7 +213,7 @@ func (p mongoParts) counts(t *testing.T, w *watcher) {
 	must(t, err)
 	before := reading(t, p.sampler, "n1", nil)
 	must(t, before.Err)
-	// The primary repeats some of its reads on the secondary, and only from 6.2 on the secondary tells how many.
+	// The primary repeats some of its reads on the secondary, and the secondary reports how many only since 6.2.
 	mirrored := func() float64 {
 		status := p.mongoAdmin(t, 1, bson.D{{Key: "serverStatus", Value: 1}, {Key: "mirroredReads", Value: 1}})
 		return float64(status.Lookup("mirroredReads", "sent").AsInt64())
