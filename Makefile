@@ -20,7 +20,7 @@ help: ## list the targets
 .PHONY: build
 build: ## the static binary ./benchwatch
 	@scripts/toolchain.sh go
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o benchwatch ./agent
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o benchwatch .
 
 .PHONY: test
 test: ## lint, unit tests, live page and real servers; lists and installs missing packages first

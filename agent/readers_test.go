@@ -17,7 +17,6 @@ import (
 // user or kernel decides: by file and call.
 var trustedReads = map[string]string{
 	"app/cli/init.go: r.in.ReadString":                "its reader has a limit",
-	"app/cli/memory.go: os.ReadFile":                  "procfs",
 	"base/clock/boot_linux.go: os.ReadFile":           "procfs",
 	"model/engine/atlasproxy/sockets.go: os.ReadFile": "procfs",
 	"many/archive/location.go: os.ReadFile":           "sysfs, and the file with the user's credentials",

@@ -34,7 +34,7 @@ trap 'rm -rf "$work"' EXIT
 go build -o "$work/sbom" ./internal/sbom
 
 compile() { # GOOS GOARCH FILE
-	GOOS=$1 GOARCH=$2 CGO_ENABLED=0 go build -trimpath -ldflags "${LDFLAGS--s -w}" -o "$3" ./agent
+	GOOS=$1 GOARCH=$2 CGO_ENABLED=0 go build -trimpath -ldflags "${LDFLAGS--s -w}" -o "$3" .
 }
 
 # licence: Debian's form of it, with the licences of what is linked in.

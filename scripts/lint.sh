@@ -31,7 +31,7 @@ if command -v npm >/dev/null; then
 fi
 
 # Vulnerabilities of the functions that the agent calls.
-if output=$(go run "golang.org/x/vuln/cmd/govulncheck@$GOVULNCHECK" ./agent 2>&1); then
+if output=$(go run "golang.org/x/vuln/cmd/govulncheck@$GOVULNCHECK" . 2>&1); then
 	passed=$((passed + 1))
 elif [[ $output == *"fetching vulnerabilities"* || $output == *"reading https://"* || $output == *"dial tcp"* ]]; then
 	skipped=$((skipped + 1))

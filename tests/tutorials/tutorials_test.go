@@ -55,7 +55,7 @@ func steps(t *testing.T, text string) []step {
 func build(t *testing.T) (folder string) {
 	t.Helper()
 	folder = t.TempDir()
-	for name, pkg := range map[string]string{"benchwatch": "./agent", "benchwatch-servers": "./internal/servers/cmd"} {
+	for name, pkg := range map[string]string{"benchwatch": ".", "benchwatch-servers": "./internal/servers/cmd"} {
 		cmd := exec.Command("go", "build", "-o", filepath.Join(folder, name), pkg)
 		cmd.Dir = root
 		if out, err := cmd.CombinedOutput(); err != nil {

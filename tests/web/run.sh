@@ -14,7 +14,7 @@ chromium_find
 
 ../../agent/show/web/build.sh --check
 npm_install "$work"
-(cd ../.. && go build -o "$work/benchwatch" ./agent)
+(cd ../.. && go build -o "$work/benchwatch" .)
 
 code=0
 BENCHWATCH=$work/benchwatch node_test "$work" page.test.mjs || code=$?

@@ -12,7 +12,6 @@ import (
 	"runtime"
 	"sync"
 	"syscall"
-	"time"
 
 	"github.com/prometheus/common/version"
 	"github.com/spf13/cobra"
@@ -71,8 +70,6 @@ func runAgent(s Streams, o *observing) error {
 	parts.Go(func() { logUnreadable(c, log) })
 	parts.Go(func() { failed <- b.Run(ctx) })
 	parts.Go(func() { failed <- o.serve(ctx, b, ls, log) })
-	unmap := time.NewTimer(startTime)
-	defer unmap.Stop()
 	for {
 		select {
 		case err := <-failed:
@@ -84,9 +81,6 @@ func runAgent(s Streams, o *observing) error {
 			return nil
 		case <-reload:
 			reloadConfig(o, b, log)
-		case <-unmap.C:
-			unmapProgram()
-			unmap.Reset(unmapInterval)
 		}
 	}
 }

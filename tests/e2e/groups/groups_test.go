@@ -231,7 +231,7 @@ func TestBadMachines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	build := exec.Command("go", "build", "-ldflags=-X github.com/prometheus/common/version.Version=0.0.9", "-o", other, "./agent")
+	build := exec.Command("go", "build", "-ldflags=-X github.com/prometheus/common/version.Version=0.0.9", "-o", other, ".")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -85,18 +85,8 @@ func (p *prober) command(ctx context.Context, name string, options ...bson.E) (d
 	return document(raw), nil
 }
 
-// client contains the methods of the driver's client that the prober uses, as functions. With the
-// client itself in the prober, which an interface holds, the linker would keep all of its methods.
-type client struct {
-	// run runs a command on the database admin.
-	run func(ctx context.Context, command bson.D) (bson.Raw, error)
-	// find and aggregate are for small results.
-	find      func(ctx context.Context, database, collection string, filter any, o *options.FindOptionsBuilder) ([]bson.Raw, error)
-	aggregate func(ctx context.Context, database, collection string, pipeline bson.A) ([]bson.Raw, error)
-	// collections returns the names of the collections that the user can see.
-	collections func(ctx context.Context, database string) ([]string, error)
-	close       func(context.Context) error
-}
+// client is the driver's client with the few calls that the prober makes.
+type client struct{ *mongo.Client }
 
 // connect returns a client that connects when it is first used.
 func connect(o *options.ClientOptions) (*client, error) {
@@ -104,30 +94,37 @@ func connect(o *options.ClientOptions) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := func(ctx context.Context, cursor *mongo.Cursor, err error) (raws []bson.Raw, _ error) {
-		if err == nil {
-			err = cursor.All(ctx, &raws)
-		}
-		return raws, err
+	return &client{c}, nil
+}
+
+// run runs a command on the database admin.
+func (c *client) run(ctx context.Context, command bson.D) (bson.Raw, error) {
+	return c.Database("admin").RunCommand(ctx, command).Raw()
+}
+
+// find returns all documents of a small result.
+func (c *client) find(ctx context.Context, database, collection string, filter any, o *options.FindOptionsBuilder) ([]bson.Raw, error) {
+	cursor, err := c.Database(database).Collection(collection).Find(ctx, filter, o)
+	return all(ctx, cursor, err)
+}
+
+// aggregate returns all documents of a small result.
+func (c *client) aggregate(ctx context.Context, database, collection string, pipeline bson.A) ([]bson.Raw, error) {
+	cursor, err := c.Database(database).Collection(collection).Aggregate(ctx, pipeline)
+	return all(ctx, cursor, err)
+}
+
+// collections returns the names of the collections that the user can see.
+func (c *client) collections(ctx context.Context, database string) ([]string, error) {
+	return c.Database(database).ListCollectionNames(ctx, bson.M{"type": "collection"},
+		options.ListCollections().SetAuthorizedCollections(true))
+}
+
+func all(ctx context.Context, cursor *mongo.Cursor, err error) (documents []bson.Raw, _ error) {
+	if err == nil {
+		err = cursor.All(ctx, &documents)
 	}
-	return &client{
-		run: func(ctx context.Context, command bson.D) (bson.Raw, error) {
-			return c.Database("admin").RunCommand(ctx, command).Raw()
-		},
-		find: func(ctx context.Context, database, collection string, filter any, o *options.FindOptionsBuilder) ([]bson.Raw, error) {
-			cursor, err := c.Database(database).Collection(collection).Find(ctx, filter, o)
-			return all(ctx, cursor, err)
-		},
-		aggregate: func(ctx context.Context, database, collection string, pipeline bson.A) ([]bson.Raw, error) {
-			cursor, err := c.Database(database).Collection(collection).Aggregate(ctx, pipeline)
-			return all(ctx, cursor, err)
-		},
-		collections: func(ctx context.Context, database string) ([]string, error) {
-			return c.Database(database).ListCollectionNames(ctx, bson.M{"type": "collection"},
-				options.ListCollections().SetAuthorizedCollections(true))
-		},
-		close: c.Disconnect,
-	}, nil
+	return documents, err
 }
 
 // documents counts a statement and returns its results.

@@ -300,5 +300,5 @@ func (p *prober) Close() error {
 	p.client = nil
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	return client.close(ctx)
+	return client.Disconnect(ctx)
 }

@@ -1,3 +1,0 @@
-module github.com/mwitkow/go-conntrack
-
-go 1.26.0
