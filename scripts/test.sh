@@ -55,7 +55,7 @@ go_suite() {
 mapfile -t all < <(go list -f '{{.Dir}}' ./agent/... ./internal/... | grep -v '/agent/app/cli$')
 concurrent=() sequential=()
 for folder in "${all[@]}"; do
-	if grep -qE '^\s*go (func\b|[A-Za-z_.]+\()' "$folder"/*.go; then
+	if grep -qE '^\s*go (func\b|[A-Za-z_.]+\()|\.Go\(' "$folder"/*.go; then
 		concurrent+=("$folder")
 	else
 		sequential+=("$folder")

@@ -1,7 +1,9 @@
 package secret
 
 import (
+	"cmp"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -53,10 +55,32 @@ const maxName = 128
 // nameTriggers: the name of every secret contains at least one of these.
 var nameTriggers = triggersOf("pass", "pw", "psw", "pswd", "secret", "token", "key", "cred", "auth", "cookie", "jwt", "bearer", "sig", "sas", "otp")
 
-// textTriggers: every text that Text changes contains at least one of these.
-var textTriggers = triggersOf("@", "option p", "identified", "mysql", "mariadb", "bearer", "glsa_", "eyj", "tpc",
-	"pass", "pw", "psw", "secret", "token", "key", "cred", "auth", "cookie", "jwt", "://", "sig", "signature", "sas=", "otp=",
-	"user", "login", "connect", "%3a", "%3d", "%40", "%22", "-p", "curl", "ghp_", "gho_", "ghs_", "github_pat_", "glpat-", "hvs.", "xox", "hooks", "!!", "glc_", "npg_", "pscale_", "dop_v1_", "-a", "p=", "pdo")
+// textTriggers: every text that Text changes contains at least one of these. They are the triggers of everything that
+// pass applies; a trigger that contains another one adds nothing.
+var textTriggers = union(append([]*triggers{nameTriggers, loginTriggers, escapeTriggers, triggersOf("@", "://")}, shapeTriggers()...)...)
+
+func shapeTriggers() []*triggers {
+	var all []*triggers
+	for _, s := range shapes {
+		all = append(all, s.triggers)
+	}
+	return all
+}
+
+func union(all ...*triggers) *triggers {
+	var parts []string
+	for _, t := range all {
+		parts = append(parts, slices.Concat(t[:]...)...)
+	}
+	slices.SortFunc(parts, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
+	var kept []string
+	for _, p := range parts {
+		if !slices.ContainsFunc(kept, func(shorter string) bool { return strings.Contains(p, shorter) }) {
+			kept = append(kept, p)
+		}
+	}
+	return triggersOf(kept...)
+}
 
 // triggers are lower-case strings by their first byte.
 type triggers [256][]string

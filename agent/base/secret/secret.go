@@ -220,7 +220,7 @@ var shapes = []shape{
 		"${1}'" + Blank + "'",
 	},
 	{ // user:password@tcp(host:port)/db, the form of the Go MySQL driver.
-		triggersOf("("),
+		triggersOf("@"),
 		regexp.MustCompile(`([^\s"'` + "`" + `:@/=]*):\S*@([A-Za-z0-9]*\()`),
 		"${1}:" + Blank + "@${2}",
 	},

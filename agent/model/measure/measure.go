@@ -123,10 +123,14 @@ var catalogue struct {
 	all []*Measure
 }
 
-// New declares a measure. Tools and engines declare theirs as package variables beside the metrics.
+// New declares a measure. Tools and engines declare theirs as package variables beside the metrics. It panics if the
+// scope has a measure with this ID: two declarations of one value are a mistake in the program.
 func New(m Measure) *Measure {
 	catalogue.Lock()
 	defer catalogue.Unlock()
+	if slices.ContainsFunc(catalogue.all, func(other *Measure) bool { return other.Scope == m.Scope && other.ID == m.ID }) {
+		panic("measure: " + string(m.Scope) + " measure " + m.ID + " is declared twice")
+	}
 	catalogue.all = append(catalogue.all, &m)
 	return &m
 }

@@ -42,9 +42,13 @@ func NewGauge(name, help string, labels ...string) *Metric {
 	return declare(&Metric{Name: name, Help: help, Labels: labels})
 }
 
+// declare panics if two metrics have one name, as the registries of Prometheus do.
 func declare(m *Metric) *Metric {
 	declared.Lock()
 	defer declared.Unlock()
+	if slices.ContainsFunc(declared.all, func(other *Metric) bool { return other.Name == m.Name }) {
+		panic("measure: metric " + m.Name + " is declared twice")
+	}
 	declared.all = append(declared.all, m)
 	return m
 }

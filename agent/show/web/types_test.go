@@ -3,6 +3,9 @@ package web
 import (
 	"flag"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -95,17 +98,42 @@ func TestNoMeasureByText(t *testing.T) {
 	}
 }
 
-// unions are the values of the strings that the page distinguishes.
-var unions = map[reflect.Type][]string{
-	reflect.TypeFor[ingest.Phase]():    {string(ingest.Starting), string(ingest.Warmup), string(ingest.Measuring), string(ingest.Draining), string(ingest.Over)},
-	reflect.TypeFor[rundir.Outcome]():  {string(rundir.Succeeded), string(rundir.Failed), string(rundir.Interrupted), string(rundir.Lost)},
-	reflect.TypeFor[marker.Kind]():     {string(marker.Point), string(marker.Alert)},
-	reflect.TypeFor[document.Level]():  {string(document.Good), string(document.Note), string(document.Warning), string(document.Unknown)},
-	reflect.TypeFor[measure.Summary](): {string(measure.Mean), string(measure.Median), string(measure.Max), string(measure.Last), string(measure.Increase)},
-	reflect.TypeFor[measure.Scope]():   {string(measure.Run), string(measure.Server), string(measure.Host)},
-	reflect.TypeFor[measure.Unit](): {
-		string(measure.PerSecond), string(measure.PerMinute), string(measure.Seconds), string(measure.Ratio), string(measure.Bytes), string(measure.Count),
-	},
+// unions are the types of the strings that the page distinguishes.
+var unions = []reflect.Type{
+	reflect.TypeFor[ingest.Phase](), reflect.TypeFor[rundir.Outcome](), reflect.TypeFor[marker.Kind](), reflect.TypeFor[document.Level](),
+	reflect.TypeFor[measure.Summary](), reflect.TypeFor[measure.Scope](), reflect.TypeFor[measure.Unit](),
+}
+
+// constants returns the values of the constants of a string type, as its package declares them.
+func constants(t reflect.Type) (values []string) {
+	folder := filepath.Join("../../..", strings.TrimPrefix(t.PkgPath(), "github.com/benchwatch/benchwatch/"))
+	files, err := filepath.Glob(folder + "/*.go")
+	if err != nil {
+		panic(err)
+	}
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			panic(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			spec, ok := n.(*ast.ValueSpec)
+			if ok && len(spec.Values) == 1 {
+				named, _ := spec.Type.(*ast.Ident)
+				if value, _ := spec.Values[0].(*ast.BasicLit); named != nil && named.Name == t.Name() && value != nil {
+					values = append(values, strings.Trim(value.Value, "\""))
+				}
+			}
+			return true
+		})
+	}
+	if len(values) == 0 {
+		panic("no constants of " + t.String())
+	}
+	return values
 }
 
 // generator writes Go structs as TypeScript interfaces.
@@ -162,8 +190,8 @@ func (g *generator) declare(t reflect.Type) {
 // typeOf returns the TypeScript type of t. The API sends no null for a slice:
 // TestNoNull checks that.
 func (g *generator) typeOf(t reflect.Type) string {
-	if values, ok := unions[t]; ok {
-		return "'" + strings.Join(values, "' | '") + "'"
+	if slices.Contains(unions, t) {
+		return "'" + strings.Join(constants(t), "' | '") + "'"
 	}
 	switch t.Kind() {
 	case reflect.String:

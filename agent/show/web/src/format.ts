@@ -29,9 +29,12 @@ function trimmed(v: number): string {
   return a >= 100 ? plain.format(v) : String(Number(v.toFixed(a >= 10 ? 1 : 2)));
 }
 
+/** A share in percent. Less than 100 % never reads 100 %, as in reports (table.Share). */
 export function share(v: number | null | undefined): string {
   if (v == null || !Number.isFinite(v)) return '–';
   const p = v * 100;
+  const rest = 100 - p;
+  if (rest >= 1e-4 && rest < 1) return `${p.toFixed(Math.ceil(-Math.log10(rest) - 1e-9))} %`;
   return `${p === 0 || p >= 10 ? p.toFixed(0) : p >= 0.1 ? p.toFixed(1) : '<0.1'} %`;
 }
 

@@ -16,7 +16,7 @@ export interface Spec extends Chart {
   byServer: boolean;
 }
 
-const tables: Record<Chart['scope'], TableName> = { run: 'intervals', server: 'servers', host: 'host' };
+const tables: Record<Chart['scope'], TableName> = { run: 'intervals', server: 'servers', host: 'host', cluster: 'servers' };
 
 const spaced = (s: string) => s.replaceAll('_', ' ');
 

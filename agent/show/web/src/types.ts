@@ -21,8 +21,8 @@ export interface Chart {
   title: string;
   note: string;
   unit: 'per_second' | 'per_minute' | 'seconds' | 'ratio' | 'bytes' | 'count';
-  scope: 'run' | 'server' | 'host';
-  summary: 'mean' | 'median' | 'max' | 'last' | 'increase';
+  scope: 'run' | 'server' | 'host' | 'cluster';
+  summary: 'mean' | 'max' | 'median' | 'last' | 'increase' | 'cost';
   only_changes?: boolean;
   even_zero?: boolean;
   stacked?: boolean;
@@ -106,7 +106,7 @@ export interface Generator {
   host?: string;
   start_seconds?: number;
   clock_offset_seconds?: number;
-  result?: 'succeeded' | 'failed' | 'interrupted' | 'lost';
+  result?: 'succeeded' | 'failed' | 'interrupted' | 'aborted' | 'lost';
   reason?: string;
   absent?: boolean;
   state?: string;
@@ -125,7 +125,7 @@ export interface Run {
   closed_at?: number;
   clock_at?: number;
   phase: 'starting' | 'warmup' | 'measure' | 'draining' | 'over';
-  result?: 'succeeded' | 'failed' | 'interrupted' | 'lost';
+  result?: 'succeeded' | 'failed' | 'interrupted' | 'aborted' | 'lost';
   reason?: string;
   exit_code?: number;
   signal?: string;
@@ -166,7 +166,7 @@ export interface Server {
 
 export interface Marker {
   id: string;
-  kind: 'point' | 'alert';
+  kind: 'run' | 'point' | 'alert';
   text: string;
   tags?: string[];
   start: number;
