@@ -23,7 +23,7 @@ build: ## the static binary ./benchwatch
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o benchwatch .
 
 .PHONY: test
-test: ## lint, unit tests, live page and real servers; lists and installs missing packages first
+test: ## unit tests, live page and real servers; lists and installs missing packages first
 	@scripts/test.sh
 
 .PHONY: unit

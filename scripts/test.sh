@@ -1,25 +1,30 @@
 #!/usr/bin/env bash
-# Runs all tests, one line for each suite, lists the five slowest tests and ends with
-# "N passed, N failed, N skipped".
+# Runs all tests: what computes beside what waits for servers. Prints a line for each suite, every 15 seconds what runs
+# and how long the rest will take, the five slowest tests, and at the end "N passed, N failed, N skipped".
 # The output of a suite is in build/test/, and is shown if the suite failed. The end of that,
-# where suites name what failed, is repeated before the last line.
+# where suites name what failed, is repeated before the last line. `make lint` is apart.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cd "$here/.."
 logs=build/test
+# Seconds of each suite: measured on two cores with a full build cache, replaced by those of the last run here.
+declare -A seconds=([unit]=45 [race]=200 [repeating]=40 [shipped]=90 [page]=120 [e2e]=330 [cli]=130)
+[[ ! -f $logs/seconds ]] || while read -r name took; do seconds[$name]=$took; done <"$logs/seconds"
 mkdir -p "$logs"
 # With it the build cache also serves a clone in another folder.
 export GOFLAGS="${GOFLAGS:+$GOFLAGS }-trimpath"
-: >"$logs/durations"
-: >"$logs/results"
+rm -f "$logs"/*.events
+for file in durations results running "seconds.new"; do : >"$logs/$file"; done
 
 # suite NAME COMMAND...: COMMAND ends with a line "N passed, N failed[, N skipped]"; one
 # that ends otherwise, or fails without counting a failure, is one failure.
 suite() {
 	local name=$1 log=$logs/$1.log code=0 begin=$SECONDS line p=0 f=0 s=0
 	shift
-	"$@" >"$log" 2>&1 </dev/null || code=$?
+	echo "start $name $SECONDS" >>"$logs/running"
+	EVENTS=$logs/$name.events "$@" >"$log" 2>&1 </dev/null || code=$?
+	echo "end $name" >>"$logs/running"
 	line=$(tail -n 1 "$log")
 	if [[ $line =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed(,\ ([0-9]+)\ skipped)?$ ]]; then
 		p=${BASH_REMATCH[1]} f=${BASH_REMATCH[2]} s=${BASH_REMATCH[4]:-0}
@@ -30,20 +35,48 @@ suite() {
 	if ((f > 0)); then sed "s/^/$name: /" "$log"; fi
 	printf '%-12s %s passed, %s failed, %s skipped (%s s)\n' "$name" "$p" "$f" "$s" $((SECONDS - begin))
 	printf '%s %s %s %s\n' "$name" "$p" "$f" "$s" >>"$logs/results"
+	echo "$name $((SECONDS - begin))" >>"$logs/seconds.new"
 }
 
 # go_suite ARGUMENT...: runs go test and counts its tests. A package that fails without a
 # failed test (it does not compile, or panics) counts as one failure.
 go_suite() {
-	local events code=0
-	events=$(mktemp)
-	go test -json "$@" >"$events" || code=$?
-	jq -Rrn -f "$here/gotest.jq" "$events"
+	local code=0
+	go test -json "$@" >"$EVENTS" || code=$?
+	jq -Rrn -f "$here/gotest.jq" "$EVENTS"
 	# Whole tests that passed, without their parts.
 	jq -Rr 'fromjson? | select(.Action == "pass" and .Test and (.Test | contains("/") | not))
-		| "\(.Elapsed) s\t\(.Package | sub("^github.com/benchwatch/benchwatch/"; "")) \(.Test)"' "$events" >>"$logs/durations"
-	rm -f "$events"
+		| "\(.Elapsed) s\t\(.Package | sub("^github.com/benchwatch/benchwatch/"; "")) \(.Test)"' "$EVENTS" >>"$logs/durations"
 	return "$code"
+}
+
+# rest SUITE...: the seconds that the suites will still take, one after the other.
+rest() {
+	local name total=0 left begun
+	for name; do
+		if grep -q "^end $name$" "$logs/running"; then continue; fi
+		left=${seconds[$name]}
+		begun=$(sed -n "s/^start $name //p" "$logs/running")
+		[[ -z $begun ]] || left=$((left > SECONDS - begun ? left - SECONDS + begun : 0))
+		total=$((total + left))
+	done
+	echo "$total"
+}
+
+# progress prints what runs until it is killed.
+progress() {
+	local name begun runs a b
+	while sleep 15; do
+		runs=''
+		while read -r name begun; do
+			grep -q "^end $name$" "$logs/running" && continue
+			runs+="$name for $((SECONDS - begun)) s"
+			[[ ! -f $logs/$name.events ]] || runs+=" ($(grep -c '"Action":"pass".*"Test"' "$logs/$name.events" || true) passed)"
+			runs+=', '
+		done < <(sed -n 's/^start //p' "$logs/running")
+		a=$(rest "${computed[@]}") b=$(rest "${waited[@]}")
+		printf '%2d:%02d  %sabout %s s left\n' $((SECONDS / 60)) $((SECONDS % 60)) "$runs" $((a > b ? a : b))
+	done
 }
 
 "$here/toolchain.sh" go node
@@ -64,26 +97,32 @@ done
 
 # They repeat what other tests do under the race detector, a hundred or a million times, and run without it.
 names=(TestFollowingModel TestWeek TestRecordingsHoweverRead TestStoppedWhileCatchingUp TestCountersNeverFall
-	TestCrashAtAnyByte TestKilledAtAnyTime TestFalseVerdicts TestTimeToFind TestReportOfTenHours)
+	TestCrashAtAnyByte TestKilledAtAnyTime TestFalseVerdicts TestTimeToFind TestReportOfTenHours
+	TestSameRunsHoweverRead TestSameOutcomeFollowedAndImported TestEveryToolHasAHeadline TestTextHidesEverySecret
+	TestArgumentsHideEverySecret TestOwnWords)
 any=$(IFS='|' && printf %s "${names[*]}")
 repeating="^($any)\$"
 mapfile -t repeated < <(grep -rlE "^func ($any)\(" "${concurrent[@]}" | xargs dirname | sort -u)
 
+computed=(unit race repeating shipped)
 computing() {
-	suite lint "$here/lint.sh"
 	suite unit go_suite -timeout 20m "${sequential[@]}"
 	suite race go_suite -race -timeout 20m -skip "$repeating" "${concurrent[@]}"
 	suite repeating go_suite -timeout 20m -run "$repeating" "${repeated[@]}"
 	suite shipped go_suite ./tests/... # rules, dashboards, containers
-	suite page tests/web/run.sh
 }
 
 # Three packages at once, the longest first: most of the time they wait for what servers report.
+waited=(e2e cli page)
 waiting() {
 	suite e2e go_suite -tags e2e -count 1 -p 3 -timeout 20m ./tests/e2e/monitoring ./tests/e2e ./tests/e2e/engines ./tests/e2e/groups ./tests/tutorials ./tests/e2e/...
 	suite cli go_suite -timeout 20m -parallel 8 ./agent/app/cli
+	suite page tests/web/run.sh
 }
 
+progress &
+progress=$!
+trap 'kill "$progress" 2>/dev/null || true' EXIT
 # What computes runs beside what waits, at a priority that leaves the servers and the agents
 # of the tests the processor when they need it.
 (
@@ -93,6 +132,9 @@ waiting() {
 computing=$!
 waiting
 wait "$computing"
+kill "$progress"
+wait "$progress" 2>/dev/null || true
+mv "$logs/seconds.new" "$logs/seconds"
 
 printf 'slowest tests:\n'
 # Read to its end: a reader that stops early ends sort by SIGPIPE, and with it this script.
