@@ -200,6 +200,13 @@ type Reacher interface {
 	Reaches(goal Position) bool
 }
 
+// ByteCounter is a Position in a log whose bytes can be counted.
+type ByteCounter interface {
+	// BytesBehind returns how many bytes of other's log are missing at this position; false if they
+	// can't be compared.
+	BytesBehind(other Position) (uint64, bool)
+}
+
 // Reached reports whether position has everything that goal has; false if they can't be compared.
 func Reached(position, goal Position) bool {
 	if r, ok := position.(Reacher); ok {
@@ -267,7 +274,7 @@ type Sample struct {
 	Source bool
 	// Lag relative to the most advanced member of the target's cluster at the same tick. It is
 	// unknown in a cluster of one and for the Source.
-	LagTransactions, LagSeconds series.Optional[float64]
+	LagTransactions, LagSeconds, LagBytes series.Optional[float64]
 }
 
 // Up reports whether the target answered.
@@ -290,6 +297,9 @@ func (s *Sample) All(yield func(*Value) bool) {
 		}
 		if s.LagTransactions.Known {
 			added = append(added, Value{Metric: ReplicationLagTransactions, V: s.LagTransactions.Value})
+		}
+		if s.LagBytes.Known {
+			added = append(added, Value{Metric: ReplicationLagBytes, V: s.LagBytes.Value})
 		}
 		if s.Status.Position != nil {
 			added = append(added, Value{Metric: ReplicationPosition, V: s.Status.Position.Scalar()})

@@ -45,6 +45,12 @@ func (t *lagTracker) measure(samples []*Sample) {
 			if behind, ok := s.Status.Position.Behind(lead.Status.Position); ok {
 				s.LagTransactions = series.Some(float64(behind))
 			}
+			// The bytes within a configured delay are not lag, and can't be distinguished from others.
+			if counter, ok := s.Status.Position.(ByteCounter); ok && s.Status.Delay == 0 {
+				if behind, ok := counter.BytesBehind(lead.Status.Position); ok {
+					s.LagBytes = series.Some(float64(behind))
+				}
+			}
 			if s.Status.LagSeconds.Known && !h.complete(s.Status.Position) {
 				continue
 			}
@@ -87,7 +93,7 @@ func sourceOf(group []*Sample) *Sample {
 // ownLag sets the lag that the server itself reports.
 func ownLag(s *Sample) {
 	s.Source = false
-	s.LagTransactions, s.LagSeconds = series.Optional[float64]{}, series.Optional[float64]{}
+	s.LagTransactions, s.LagSeconds, s.LagBytes = series.Optional[float64]{}, series.Optional[float64]{}, series.Optional[float64]{}
 	if !s.Up() {
 		return
 	}

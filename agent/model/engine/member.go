@@ -218,7 +218,7 @@ func (m *member) record(sample Sample) {
 	if sample.Err == nil {
 		m.restarts.observe(sample.Answered, sample.Status.Uptime)
 		if m.last.Err == nil && m.last.Tick.Add(2*m.sampler.interval).After(sample.Tick) {
-			sample.LagTransactions, sample.LagSeconds, sample.Source = m.last.LagTransactions, m.last.LagSeconds, m.last.Source
+			sample.LagTransactions, sample.LagSeconds, sample.LagBytes, sample.Source = m.last.LagTransactions, m.last.LagSeconds, m.last.LagBytes, m.last.Source
 		}
 	}
 	sample.Restarts, sample.Settings = m.restarts.n, m.settings

@@ -32,11 +32,22 @@ type StatementCounts struct {
 	TemporaryDiskTables float64 `json:"temporary_disk_tables,omitempty"`
 	// FullScans are executions that read a table without an index.
 	FullScans float64 `json:"full_scans,omitempty"`
+
+	// What PostgreSQL counts: PlanSeconds is the part of Seconds for planning, if it is measured. Rows were
+	// sent or changed. Blocks were used, BlocksRead are those that were not in shared buffers. TemporaryBytes
+	// were written to temporary files or read from them, LogBytes to the log.
+	PlanSeconds    float64 `json:"plan_seconds,omitempty"`
+	Rows           float64 `json:"rows,omitempty"`
+	Blocks         float64 `json:"blocks,omitempty"`
+	BlocksRead     float64 `json:"blocks_read,omitempty"`
+	TemporaryBytes float64 `json:"temporary_bytes,omitempty"`
+	LogBytes       float64 `json:"log_bytes,omitempty"`
 }
 
 func (c *StatementCounts) fields() []*float64 {
 	return []*float64{&c.Executions, &c.Seconds, &c.LockSeconds, &c.Errors, &c.RowsExamined,
-		&c.RowsSent, &c.RowsAffected, &c.TemporaryTables, &c.TemporaryDiskTables, &c.FullScans}
+		&c.RowsSent, &c.RowsAffected, &c.TemporaryTables, &c.TemporaryDiskTables, &c.FullScans,
+		&c.PlanSeconds, &c.Rows, &c.Blocks, &c.BlocksRead, &c.TemporaryBytes, &c.LogBytes}
 }
 
 // Add adds the counts of other.

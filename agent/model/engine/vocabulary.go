@@ -29,6 +29,7 @@ var (
 	ReplicationPosition          = measure.NewGauge("replication_position", "How far the server is in the history its cluster shares (Galera: seqno; GTIDs: count of transactions; MongoDB: optime in seconds).")
 	ReplicationLagTransactions   = measure.NewGauge("replication_lag_transactions", "Transactions that the most advanced member of the cluster had at the same tick and this member had not. A few result from the time between two answers. Absent on a primary.")
 	ReplicationLagSeconds        = measure.NewGauge("replication_lag_seconds", "How long ago the most advanced member of the cluster had the position that this member has now; engines that measure the lag more accurately report their own value. 0 if no transaction is missing. Absent on a primary.")
+	ReplicationLagBytes          = measure.NewGauge("replication_lag_bytes", "Bytes of the log that the most advanced member of the cluster had at the same tick and this member had not (PostgreSQL). A few result from the time between two answers. Absent on a primary and for a delayed standby.")
 	ReplicationQueueTransactions = measure.NewGauge("replication_queue_transactions", "Transactions received and waiting to be applied.")
 	ReplicationRunning           = measure.NewGauge("replication_running", "1 if this part of replication (receiver, applier) runs, else 0.", "channel", "thread")
 )
@@ -62,6 +63,8 @@ var (
 		measure.ValueOf(ReplicationLagSeconds)))
 	LagTransactions = column("Lag(trx)", measure.NoColumn, NewMeasure(210, "lag_transactions", "Transactions behind", "transactions that the most advanced server had at the same tick", measure.Count, measure.Max,
 		measure.ValueOf(ReplicationLagTransactions)))
+	LagBytes = NewMeasure(215, "lag_bytes", "Bytes behind", "bytes of the log that the most advanced server had at the same tick", measure.Bytes, measure.Max,
+		measure.ValueOf(ReplicationLagBytes))
 	ReplicationQueue = column("Queue", measure.NoColumn, NewMeasure(230, "replication_queue", "Replication queue", "transactions received and waiting to be applied", measure.Count, measure.Max,
 		measure.ValueOf(ReplicationQueueTransactions)))
 

@@ -9,6 +9,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine/groupreplication"
 	"github.com/benchwatch/benchwatch/agent/model/engine/mongodb"
 	"github.com/benchwatch/benchwatch/agent/model/engine/mysql"
+	"github.com/benchwatch/benchwatch/agent/model/engine/postgresql"
 	"github.com/benchwatch/benchwatch/agent/model/engine/replication"
 	"github.com/benchwatch/benchwatch/agent/model/engine/sessions"
 	"github.com/benchwatch/benchwatch/agent/model/engine/statements"
@@ -27,6 +28,7 @@ var Engines = []*engine.Engine{
 		tidb.New,
 	),
 	mongodb.Engine,
+	postgresql.Engine,
 	atlasproxy.Engine,
 }
 

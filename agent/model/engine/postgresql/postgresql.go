@@ -1,0 +1,48 @@
+// Package postgresql samples PostgreSQL 14 to 18: primaries, standbys, publishers and subscribers of
+// logical replication.
+//
+// A tick is one round trip in one transaction, in which each statement reads one of the server's
+// views. A statement that the server refuses (a missing right, a view that a derivative lacks) is left
+// out for a minute. No statement waits for a lock, reads pg_locks, or reads all relations of a large
+// database.
+package postgresql
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+
+	"github.com/benchwatch/benchwatch/agent/model/engine"
+)
+
+// Engine is PostgreSQL.
+var Engine = &engine.Engine{Name: "postgresql", DefaultPort: "5432", Open: open}
+
+// OptionDatabase is the database to connect to, by default postgres. Values of tables are from this
+// database.
+const OptionDatabase = "database"
+
+// defaultDatabase exists on each server unless it was dropped.
+const defaultDatabase = "postgres"
+
+// open checks the target's settings.
+func open(t engine.Target, log *slog.Logger) (engine.Prober, error) {
+	if t.Address == "" {
+		return nil, errors.New("postgresql: no address; set it to host:port or the path of a socket")
+	}
+	if strings.Contains(t.Address, "://") || strings.ContainsAny(t.Address, ", ") {
+		return nil, fmt.Errorf("postgresql: address %q is not one host:port; list each server as a target of its own", t.Address)
+	}
+	if _, _, err := net.SplitHostPort(t.Address); err != nil && !strings.HasPrefix(t.Address, "/") {
+		return nil, fmt.Errorf("postgresql: address %q is neither host:port nor the path of a socket", t.Address)
+	}
+	if err := (engine.OptionChecks{
+		OptionDatabase:        nil,
+		engine.OptionSessions: engine.OneOf(engine.On, engine.Off), engine.OptionStatements: engine.OneOf(engine.On, engine.Off),
+	}).Check(&t); err != nil {
+		return nil, fmt.Errorf("postgresql: %w", err)
+	}
+	return newProber(t, log)
+}
