@@ -28,17 +28,19 @@ import (
 type Kind string
 
 // The kinds. Server 1 is the primary or source; all others replicate from it. In a Galera cluster
-// and in a group of MySQL all servers are members. The last of three servers of MongoDB is an arbiter.
+// and in a group of MySQL all servers are members. The last of three servers of MongoDB is an arbiter. The fourth server of
+// PostgreSQL follows the second, the fifth is a logical subscriber.
 const (
 	MariaDB     Kind = "mariadb"
 	Galera      Kind = "galera"
 	MySQL9      Kind = "mysql9"
 	MySQL9Group Kind = "mysql9-group"
 	MongoDB     Kind = "mongodb"
+	PostgreSQL  Kind = "postgresql"
 )
 
 // Kinds are all kinds.
-var Kinds = []Kind{MariaDB, Galera, MySQL9, MySQL9Group, MongoDB}
+var Kinds = []Kind{MariaDB, Galera, MySQL9, MySQL9Group, MongoDB, PostgreSQL}
 
 // system is what differs between the kinds.
 type system interface {
@@ -79,8 +81,8 @@ type Options struct {
 	Attached bool
 	// Settings are additional lines for the servers' configuration.
 	Settings []string
-	// Version is one of MongoDBVersions, by default the first, or one of MariaDBVersions, by default
-	// the installed one. Auth: MongoDB requires a login.
+	// Version is one of MongoDBVersions, by default the first, or one of MariaDBVersions or PostgreSQLVersions, by
+	// default the installed one. Auth: MongoDB requires a login.
 	Version string
 	Auth    bool
 }
@@ -93,7 +95,7 @@ type Group struct {
 	Kind    Kind
 	Port    int
 	N       int
-	Version string // of MongoDB, MariaDB and Galera; empty: the installed one
+	Version string // of MongoDB, MariaDB, Galera and PostgreSQL; empty: the installed one
 	Auth    bool   // of MongoDB
 
 	attached bool
@@ -250,6 +252,8 @@ func newSystem(ctx context.Context, g *Group) (system, error) {
 		return newMySQL9(ctx, g)
 	case MongoDB:
 		return newMongoDB(ctx, g)
+	case PostgreSQL:
+		return newPostgreSQL(ctx, g)
 	}
 	return nil, fmt.Errorf("unknown kind %q of servers", g.Kind)
 }
@@ -381,8 +385,11 @@ func (g *Group) configure(n int) error {
 }
 
 func (g *Group) configFile(n int) string {
-	if g.Kind == MongoDB {
+	switch g.Kind {
+	case MongoDB:
 		return filepath.Join(g.folder(n), "mongod.conf")
+	case PostgreSQL:
+		return filepath.Join(g.folder(n), "postgresql.conf")
 	}
 	return filepath.Join(g.folder(n), "my.cnf")
 }
@@ -544,8 +551,8 @@ func (g *Group) SetFlowControlLimit(ctx context.Context, n, limit int) error {
 
 // Admin opens connections of the administrator to server n.
 func (g *Group) Admin(n int) (*sql.DB, error) {
-	if g.Kind == MongoDB {
-		return nil, errors.New("MongoDB has no SQL")
+	if g.Kind == MongoDB || g.Kind == PostgreSQL {
+		return nil, fmt.Errorf("%s has no such connections", g.Kind)
 	}
 	account, err := adminAccount(g)
 	if err != nil {
@@ -571,6 +578,9 @@ func adminAccount(g *Group) (string, error) {
 // Query runs statements on server n as administrator and returns the rows of all results. A
 // suspended server does not answer, so the context then needs a deadline.
 func (g *Group) Query(ctx context.Context, n int, statements string) (rows [][]string, err error) {
+	if p, ok := g.system.(*postgresql); ok {
+		return p.query(ctx, n, "postgres", statements)
+	}
 	db, err := g.Admin(n)
 	if err != nil {
 		return nil, err
@@ -644,6 +654,11 @@ func (g *Group) writeSysbenchConfig() error {
 	secret, err := g.Password("bench")
 	if err != nil {
 		return err
+	}
+	if g.Kind == PostgreSQL {
+		lines := []string{"db-driver=pgsql", "pgsql-host=127.0.0.1", fmt.Sprintf("pgsql-port=%d", g.Port+1),
+			"pgsql-user=bench", "pgsql-password=" + secret, "pgsql-db=sbtest", ""}
+		return writeFile(filepath.Join(g.Dir, "sysbench.cnf"), strings.Join(lines, "\n"), 0o600)
 	}
 	lines := []string{"db-driver=mysql", "mysql-host=127.0.0.1", fmt.Sprintf("mysql-port=%d", g.Port+1),
 		"mysql-user=bench", "mysql-password=" + secret, "mysql-db=sbtest", ""}

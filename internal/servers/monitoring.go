@@ -238,8 +238,11 @@ func (m *Monitoring) configure(g *Group, o MonitoringOptions) error {
 
 // engine returns the agent's name of what the servers are.
 func (g *Group) engine() string {
-	if g.Kind == MongoDB {
+	switch g.Kind {
+	case MongoDB:
 		return "mongodb"
+	case PostgreSQL:
+		return "postgresql"
 	}
 	return "mysql"
 }

@@ -54,8 +54,8 @@ func start() *cobra.Command {
 		Long: "KIND is one of " + kinds + ".", Args: cobra.ExactArgs(2),
 	}
 	port := c.Flags().Int("port", 0, "base port; by default a free one")
-	n := c.Flags().Int("servers", 0, "how many servers; by default 3 in a cluster, group or replica set, 2 with mysql9, else 1")
-	version := c.Flags().String("version", "", "of MongoDB: "+strings.Join(servers.MongoDBVersions, ", ")+", by default the first; of MariaDB and Galera: "+strings.Join(servers.MariaDBVersions, ", ")+", by default the installed one")
+	n := c.Flags().Int("servers", 0, "how many servers; by default 3 in a cluster, group or replica set and with postgresql, 2 with mysql9, else 1")
+	version := c.Flags().String("version", "", "of MongoDB: "+strings.Join(servers.MongoDBVersions, ", ")+", by default the first; of MariaDB and Galera: "+strings.Join(servers.MariaDBVersions, ", ")+"; of PostgreSQL: "+strings.Join(servers.PostgreSQLVersions, ", ")+", by default the installed one")
 	auth := c.Flags().Bool("auth", false, "MongoDB requires a login")
 	settings := c.Flags().StringArray("set", nil, "line of the servers' configuration, such as performance_schema=ON; repeatable")
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -64,7 +64,7 @@ func start() *cobra.Command {
 			return fmt.Errorf("%s: no kind of server: %s", kind, kinds)
 		}
 		if *n == 0 {
-			*n = map[servers.Kind]int{servers.Galera: 3, servers.MySQL9Group: 3, servers.MongoDB: 3, servers.MySQL9: 2}[kind]
+			*n = map[servers.Kind]int{servers.Galera: 3, servers.MySQL9Group: 3, servers.MongoDB: 3, servers.PostgreSQL: 3, servers.MySQL9: 2}[kind]
 		}
 		g, err := servers.Start(c.Context(), args[1], kind,
 			servers.Options{Port: *port, Servers: *n, Settings: *settings, Version: *version, Auth: *auth})

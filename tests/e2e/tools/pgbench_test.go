@@ -6,6 +6,7 @@ package tools
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -120,15 +121,15 @@ func TestPgbench(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	server, err := servers.StartPostgres(t.Context(), filepath.Join(dir, "postgres"))
-	if errors.Is(err, servers.ErrNoPostgres) {
+	server, err := servers.Start(t.Context(), filepath.Join(dir, "postgres"), servers.PostgreSQL, servers.Options{Attached: true, Settings: []string{"fsync = off"}})
+	if errors.Is(err, servers.ErrNoPostgreSQL) {
 		t.Skip(err)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
+		if err := server.Stop(context.WithoutCancel(t.Context())); err != nil {
 			t.Error(err)
 		}
 	})
@@ -136,14 +137,21 @@ func TestPgbench(t *testing.T) {
 	if err := errors.Join(os.Mkdir(b.dir, 0o755), agents.Build(b.binary, "agent")); err != nil {
 		t.Fatal(err)
 	}
-	pgbench := server.Program("pgbench")
-	connect := fmt.Sprintf("host=127.0.0.1 port=%d user=bench dbname=postgres password=%s", server.Port, server.Password)
+	pgbench, err := servers.PostgreSQLClient("pgbench")
+	if err != nil {
+		t.Fatal(err)
+	}
+	password, err := server.Password("bench")
+	if err != nil {
+		t.Fatal(err)
+	}
+	connect := fmt.Sprintf("host=127.0.0.1 port=%d user=bench dbname=sbtest password=%s", server.Port+1, password)
 
 	b.run("run", "--run-id=init", "--", pgbench, "-i", "-s", "1", connect)
 	out := b.run("run", "--run-id=real", "--", pgbench, "-c", "4", "-j", "2", "-T", "5", "-l", connect)
 	b.run("runs", "import", "--label-from=pgbench_log.{generator}", b.dir)
 	b.run("run", "--run-id=scripts", "--", pgbench, "-b", "select-only", "-b", "simple-update", "-c", "2", "-j", "2", "-T", "3", "-l", "--log-prefix="+filepath.Join(dir, "other"), connect)
-	url := fmt.Sprintf("postgresql://bench:%s@%s/postgres", server.Password, server.Address())
+	url := fmt.Sprintf("postgresql://bench:%s@%s/sbtest", password, server.Address(1))
 	b.run("run", "--run-id=rate", "--", pgbench, "-S", "-c", "2", "-T", "2", "-R", "200", url)
 
 	runs := map[string]listed{}
@@ -172,7 +180,7 @@ func TestPgbench(t *testing.T) {
 	if n, distributed := b.transactions("scripts"); n == 0 || distributed != n {
 		t.Errorf("%d transactions of two scripts, %d in the histogram", n, distributed)
 	}
-	if r.Workload != "tpcb-like" || r.Threads != 4 || r.Target != server.Address() || r.Database != "postgres" || r.ToolVersion == "" {
+	if r.Workload != "tpcb-like" || r.Threads != 4 || r.Target != server.Address(1) || r.Database != "sbtest" || r.ToolVersion == "" {
 		t.Errorf("facts of %+v", r)
 	}
 	// The log has the same transactions and their exact mean, which pgbench prints with three
@@ -181,10 +189,10 @@ func TestPgbench(t *testing.T) {
 	if n, distributed := b.transactions(logs.ID); n != count || distributed != count || logs.Threads != 4 || !near(logs.LatencySeconds["avg"], mean, 0.5001e-6) {
 		t.Errorf("%d transactions in the logs, %d in the histogram, %+v\nof\n%s", n, distributed, logs, out)
 	}
-	if r := runs["rate"]; r.Workload != "select-only" || r.Target != server.Address() || r.TransactionsPerSecond <= 0 {
+	if r := runs["rate"]; r.Workload != "select-only" || r.Target != server.Address(1) || r.TransactionsPerSecond <= 0 {
 		t.Errorf("with a rate: %+v", r)
 	}
-	b.noSecret(server.Password)
+	b.noSecret(password)
 }
 
 func near(a, b, within float64) bool { return a >= b-within && a <= b+within }
