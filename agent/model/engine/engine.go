@@ -41,6 +41,14 @@ type Target struct {
 	TLS          *tls.Config // nil: no TLS
 	// Options are the engine's own settings. The engine checks them.
 	Options map[string]string
+
+	// Discover: the other members of its cluster are wanted, so the engine asks for those that it would
+	// not ask for otherwise.
+	Discover bool
+	// Hearsay: only another server named this address, so that it may be anyone's. The engine proves
+	// that it has the password by a challenge, and never sends the password itself, whether clear or
+	// encrypted, with or without TLS. If the server wants it, the engine returns an error.
+	Hearsay bool
 }
 
 // OptionChecks are the options of an engine. Each function reports what is wrong with a value; nil
@@ -141,6 +149,9 @@ type Status struct {
 	Nodename string
 	// Uptime distinguishes restarts from counters that were reset; 0: unknown.
 	Uptime time.Duration
+
+	// Membership is who the server is and who else is in its cluster.
+	Membership
 
 	// RoundTrip is the time for an exchange in which the server has nothing to do, as measured by
 	// the agent; 0: not measured.

@@ -229,7 +229,7 @@ func (m *member) record(sample Sample) {
 func sameTarget(a, b *Target) bool {
 	return a.Name == b.Name && a.Engine == b.Engine && a.Address == b.Address &&
 		a.Cluster == b.Cluster && a.Behind == b.Behind && a.Nodename == b.Nodename &&
-		a.Role == b.Role && a.User == b.User && a.Password == b.Password &&
+		a.Role == b.Role && a.Discover == b.Discover && a.Hearsay == b.Hearsay && a.User == b.User && a.Password == b.Password &&
 		maps.Equal(a.Options, b.Options) && sameTLS(a.TLS, b.TLS)
 }
 

@@ -2,6 +2,9 @@ package aurora
 
 import (
 	"context"
+	"maps"
+	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -98,6 +101,7 @@ func (d *Detail) readReplicas(ctx context.Context, q mysql.Querier, tick *mysql.
 		writer = self.writer
 	}
 	setRole(out, writer, known || listed)
+	shown.join(id, tick.Target.Address, &out.Membership)
 	if writer && len(shown.instances) > 0 {
 		shown.report(out)
 		if tick.Target.Cluster != "" {
@@ -183,6 +187,39 @@ func timestamp(text string) time.Time {
 		return time.Time{}
 	}
 	return t
+}
+
+// join reads the membership. The table has the names of the instances, whose addresses have the same
+// domain as the one at which this instance is sampled, if that is one of Amazon's.
+func (v view) join(id, address string, out *engine.Membership) {
+	domain, port := domainOf(address)
+	if out.ServerID = ""; id != "" {
+		out.ServerID = id + domain
+	}
+	for _, name := range slices.Sorted(maps.Keys(v.instances)) {
+		m := engine.Member{ID: name + domain, Self: name == id}
+		if domain != "" {
+			m.Address = net.JoinHostPort(name+domain, port)
+		}
+		out.Members = append(out.Members, m)
+	}
+}
+
+// domainOf returns what follows the name of an instance in the address of any of a cluster's endpoints:
+// .abc123.eu-west-1.rds.amazonaws.com; empty if the address is another one.
+func domainOf(address string) (domain, port string) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || !strings.Contains(host, ".rds.amazonaws.com") {
+		return "", ""
+	}
+	_, domain, _ = strings.Cut(host, ".")
+	for _, endpoint := range []string{"cluster-ro-", "cluster-custom-", "cluster-"} {
+		if rest, ok := strings.CutPrefix(domain, endpoint); ok {
+			domain = rest
+			break
+		}
+	}
+	return "." + domain, port
 }
 
 // report sets the values of all instances as the writer sees them.

@@ -95,7 +95,8 @@ func New() mysql.Detail { return Detail{} }
 // Needs implements mysql.Detail.
 func (Detail) Needs() mysql.Needs {
 	return mysql.Needs{
-		Status:       append(variables.Names(), "wsrep_cluster_status", "wsrep_ready", "wsrep_connected", "wsrep_cluster_state_uuid", "wsrep_provider_name"),
+		Status: append(variables.Names(), "wsrep_cluster_status", "wsrep_ready", "wsrep_connected", "wsrep_cluster_state_uuid", "wsrep_provider_name",
+			"wsrep_incoming_addresses", "wsrep_local_index", "wsrep_gcomm_uuid"),
 		Settings:     append([]string{"wsrep_on", "wsrep_provider_options"}, settingNames...),
 		ReadSettings: readSettings,
 	}
@@ -119,6 +120,7 @@ func (Detail) Read(_ context.Context, _ mysql.Querier, tick *mysql.Tick, out *en
 	if _, ok := status["wsrep_cluster_status"]; ok {
 		out.SetBool(primary, inPrimary)
 	}
+	readMembership(status, &out.Membership)
 	if out.Role == "" {
 		out.Role = "member"
 	}
@@ -138,6 +140,25 @@ func (Detail) Read(_ context.Context, _ mysql.Querier, tick *mysql.Tick, out *en
 		}
 	}
 	return nil
+}
+
+// readMembership reads who the node is and which nodes it sees. The addresses are where clients reach the
+// nodes, in the order of the nodes' indexes; an arbitrator has none.
+func readMembership(status mysql.Values, out *engine.Membership) {
+	if uuid := status["wsrep_cluster_state_uuid"]; strings.Trim(uuid, "0-") != "" {
+		out.ClusterIDs = append(out.ClusterIDs, uuid)
+	}
+	if uuid := status["wsrep_gcomm_uuid"]; out.ServerID == "" && strings.Trim(uuid, "0-") != "" {
+		out.ServerID = uuid
+	}
+	self, known := status.Uint("wsrep_local_index")
+	i := uint64(0)
+	for address := range strings.SplitSeq(status["wsrep_incoming_addresses"], ",") {
+		if address = strings.TrimSpace(address); address != "" {
+			out.Members = append(out.Members, engine.Member{Address: address, Self: known && i == self})
+		}
+		i++
+	}
 }
 
 // position returns the node's position; false before the node has received a state from the

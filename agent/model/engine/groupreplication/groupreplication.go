@@ -89,6 +89,7 @@ func (d *Detail) Read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, ou
 		"SELECT ON performance_schema.replication_group_members: state and role of the group's members"); err != nil {
 		return err
 	}
+	out.ClusterIDs = append(out.ClusterIDs, group)
 	state := readMembers(members, uuid, tick.Status["group_replication_primary_member"], out)
 	if out.Role == "" {
 		out.Role = "member"
@@ -117,8 +118,11 @@ func readMembers(members []mysql.Row, uuid, primaryUUID string, out *engine.Stat
 		if its == "ONLINE" {
 			online++
 		}
-		out.Set(memberInfo, 1, net.JoinHostPort(row.Text("MEMBER_HOST"), row.Text("MEMBER_PORT")),
-			strings.ToLower(its), strings.ToLower(role))
+		address := net.JoinHostPort(row.Text("MEMBER_HOST"), row.Text("MEMBER_PORT"))
+		out.Set(memberInfo, 1, address, strings.ToLower(its), strings.ToLower(role))
+		if id != "" { // a server that never joined lists itself without an id
+			out.Members = append(out.Members, engine.Member{Address: address, ID: id, State: its, Self: strings.EqualFold(id, uuid)})
+		}
 		if !strings.EqualFold(id, uuid) {
 			continue
 		}

@@ -95,3 +95,21 @@ func (d document) numbers(f func(key string, n float64), path ...string) {
 		}
 	}
 }
+
+// texts returns the texts in an array, without anything else.
+func (d document) texts(path ...string) (list []string) {
+	array, ok := d.value(path...).ArrayOK()
+	if !ok {
+		return nil
+	}
+	values, err := array.Values()
+	if err != nil {
+		return nil
+	}
+	for _, v := range values {
+		if text, ok := v.StringValueOK(); ok && text != "" {
+			list = append(list, text)
+		}
+	}
+	return list
+}

@@ -134,6 +134,7 @@ func (p *prober) probe(ctx context.Context) (*engine.Status, error) {
 		return nil, err
 	}
 	applyGreeting(s, &member)
+	s.Membership = p.hello.membership()
 	if err := p.leaveOutOplogReads(ctx, s, d); err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package mongodb
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -51,6 +52,11 @@ type greeting struct {
 	// lastWrite is the last operation applied.
 	lastWrite    optime
 	hasLastWrite bool
+	// members are the addresses in the set's configuration, me the member's own among them; only hello
+	// has them, and the id of the server's process.
+	members []string
+	me      string
+	process string
 }
 
 // readGreeting reads the answer to hello or isMaster, or the `repl` section of serverStatus, which
@@ -71,6 +77,13 @@ func readGreeting(d document) greeting {
 		}
 	}
 	g.config, _ = d.number("setVersion")
+	for _, kind := range []string{"hosts", "passives", "arbiters"} {
+		g.members = append(g.members, d.texts(kind)...)
+	}
+	g.me = d.text("me")
+	if id, ok := d.value("topologyVersion", "processId").ObjectIDOK(); ok { // since 4.4
+		g.process = id.Hex()
+	}
 	g.lastWrite, g.hasLastWrite = optimeAt(g.set, d, "lastWrite", "opTime")
 	g.lastWrite = g.lastWrite.at(d, "lastWrite", "lastWriteDate")
 	return g
@@ -102,6 +115,20 @@ func applyGreeting(s *engine.Status, g *greeting) {
 	if holdsData(g.state) && g.hasLastWrite {
 		s.Position, s.Replicating = g.lastWrite, true
 	}
+}
+
+// membership returns who the server is and who else is in its replica set. Names of sets are often the
+// same (rs0), but not with the same members.
+func (g *greeting) membership() engine.Membership {
+	m := engine.Membership{ServerID: g.process}
+	if g.set == "" || len(g.members) == 0 {
+		return m
+	}
+	m.ClusterIDs = []string{g.set + "/" + strings.Join(slices.Sorted(slices.Values(g.members)), ",")}
+	for _, address := range g.members {
+		m.Members = append(m.Members, engine.Member{Address: address, Self: address == g.me})
+	}
+	return m
 }
 
 // setMember is a member of a replica set as another member sees it.

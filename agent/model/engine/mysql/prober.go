@@ -169,6 +169,7 @@ func (p *prober) roundTrip(ctx context.Context) (time.Duration, error) {
 // Decode returns the status of one tick's answers.
 func Decode(ctx context.Context, tick *Tick, q Querier, details []Detail) (*engine.Status, error) {
 	out := &engine.Status{Version: tick.Server.Version, Flavour: tick.Server.Flavour, Nodename: tick.Server.Variables["hostname"]}
+	out.ServerID = tick.Server.id()
 	if seconds, ok := tick.Status.Uint("Uptime"); ok {
 		out.Uptime = time.Duration(min(seconds, 1<<33)) * time.Second
 	}

@@ -23,7 +23,7 @@ type Server struct {
 }
 
 // serverVariables are read from every server.
-var serverVariables = []string{"version", "version_comment", "max_connections", "aurora_version", "hostname"}
+var serverVariables = []string{"version", "version_comment", "max_connections", "aurora_version", "hostname", "server_uuid"}
 
 // NewServer identifies a server by its variables. It fails if the version is missing or older than
 // 5.5.
@@ -67,6 +67,15 @@ func (s *Server) AtLeast(major, minor, patch int) bool {
 		}
 	}
 	return true
+}
+
+// id returns the server's id; empty if it has none. All servers of a TiDB or Aurora cluster may have one
+// in common.
+func (s *Server) id() string {
+	if s.Flavour == "tidb" || s.Flavour == "aurora" {
+		return ""
+	}
+	return s.Variables["server_uuid"]
 }
 
 // MariaDB reports whether the server belongs to MariaDB's branch of the family.

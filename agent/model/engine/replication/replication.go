@@ -25,6 +25,7 @@ type Detail struct {
 	asked    time.Time
 	denied   bool // a right is missing
 	applier  Applier
+	replicas replicas
 }
 
 // New returns the detail for one prober.
@@ -61,6 +62,12 @@ func (d *Detail) Read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, ou
 	}
 	for i := range d.channels {
 		d.channels[i].report(out)
+		d.channels[i].join(tick.Server, &out.Membership)
+	}
+	if tick.Target.Discover {
+		if err := d.replicas.read(ctx, q, tick.Server, out); err != nil {
+			return err
+		}
 	}
 	reportLag(d.channels, out)
 	reportQueue(d.channels, out)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/model/engine"
@@ -50,6 +52,7 @@ func (m *members) read(ctx context.Context, q mysql.Querier, now time.Time, out 
 	if m.denied {
 		out.Missing = append(out.Missing, missingProcess)
 	}
+	m.join(&out.Membership)
 	count := map[string]int{}
 	for _, e := range m.list {
 		if _, set := out.Get(memberInfo, e.kind, e.instance, e.version); !set {
@@ -61,6 +64,24 @@ func (m *members) read(ctx context.Context, q mysql.Querier, now time.Time, out 
 		out.Set(clusterMembers, float64(n), kind)
 	}
 	return nil
+}
+
+// join reads the membership: the other servers, and the placement drivers that all servers of a cluster
+// share.
+func (m *members) join(out *engine.Membership) {
+	var drivers []string
+	for _, e := range m.list {
+		switch e.kind {
+		case "tidb":
+			out.Members = append(out.Members, engine.Member{Address: e.instance})
+		case "pd":
+			drivers = append(drivers, e.instance)
+		}
+	}
+	if len(drivers) > 0 {
+		slices.Sort(drivers)
+		out.ClusterIDs = append(out.ClusterIDs, "pd "+strings.Join(drivers, ","))
+	}
 }
 
 func (m *members) ask(ctx context.Context, q mysql.Querier, now time.Time) error {
