@@ -57,8 +57,8 @@ func startWith(t *testing.T, kind servers.Kind, o servers.Options) group {
 	return group{g}
 }
 
-// mariadbVersions are the tested versions of MariaDB. The empty one is installed.
-var mariadbVersions = []string{""}
+// mariadbVersions and postgresqlVersions are the tested versions. The empty one is installed.
+var mariadbVersions, postgresqlVersions = []string{""}, []string{""}
 
 // onMariaDB runs a test on n servers of each version.
 func onMariaDB(t *testing.T, kind servers.Kind, n int, test func(t *testing.T, s group), settings ...string) {
@@ -133,9 +133,13 @@ func (a *admin) do(statements ...string) {
 func (s group) watch(t *testing.T) *watcher {
 	t.Helper()
 	var targets []engine.Target
+	name := "mysql"
+	if s.Kind == servers.PostgreSQL {
+		name = "postgresql"
+	}
 	for n := 1; n <= s.N; n++ {
 		targets = append(targets, engine.Target{
-			Name: fmt.Sprintf("n%d", n), Engine: "mysql", Cluster: "c",
+			Name: fmt.Sprintf("n%d", n), Engine: name, Cluster: "c",
 			Address: s.Address(n),
 			User:    "monitor", Password: engine.Secret(s.password(t, "monitor")),
 		})

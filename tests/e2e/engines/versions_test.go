@@ -4,4 +4,7 @@ package engines
 
 import "github.com/benchwatch/benchwatch/internal/servers"
 
-func init() { mariadbVersions = servers.MariaDBVersions }
+func init() {
+	mariadbVersions = servers.MariaDBVersions
+	postgresqlVersions = servers.PostgreSQLVersions
+}

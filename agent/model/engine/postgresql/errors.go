@@ -116,8 +116,11 @@ var loginHints = map[string]string{
 	"57P03": ": it is starting, stopping or recovering",
 }
 
-// lost reports whether an error means that the connection is lost.
+// lost reports whether an error means that the connection is lost, perhaps because the server ended it.
 func lost(err error) bool {
+	if refusal, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return isFatal(refusal)
+	}
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) ||
 		errors.Is(err, syscall.EPIPE) || errors.Is(err, net.ErrClosed)
 }
