@@ -337,7 +337,8 @@ func (r *runCommand) chooseServers(command *commandline.Command, meta *rundir.Me
 	d := &command.Description
 	switch {
 	case r.sample:
-		login := rundir.Login{Target: d.Target, Engine: d.Engine, User: d.User, Password: command.Password, Place: command.Place}
+		login := rundir.Login{Target: d.Target, Engine: d.Engine, User: d.User, Password: command.Password, Place: command.Place,
+			Database: d.Database, TLS: d.TLS}
 		names, err := r.config.AddLogin(login)
 		if err == nil && beside {
 			err = config.CheckLent(login, agent.Foreign)

@@ -110,7 +110,8 @@ func (r *abCommand) addServers(t *ab.Toggle) error {
 	command := commandline.Read(r.command, r.tools, env)
 	configured := slices.Clone(r.config.Targets)
 	d := &command.Description
-	names, err := r.config.AddLogin(rundir.Login{Target: d.Target, Engine: d.Engine, User: d.User, Password: command.Password, Place: command.Place})
+	names, err := r.config.AddLogin(rundir.Login{Target: d.Target, Engine: d.Engine, User: d.User, Password: command.Password, Place: command.Place,
+		Database: d.Database, TLS: d.TLS})
 	if err != nil {
 		return fmt.Errorf("%w: name targets of the configuration with --toggle-on", err)
 	}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -36,7 +37,8 @@ func (c *Config) AddLogin(l rundir.Login) ([]string, error) {
 	var names []string
 	for _, address := range addresses {
 		t := Target{Engine: l.Engine, Address: strings.TrimSpace(address),
-			Cluster: cluster, User: l.User, password: engine.Secret(l.Password)}
+			Cluster: cluster, User: l.User, password: engine.Secret(l.Password), Options: map[string]string{}}
+		t.takeLogin(e, &l)
 		t.Address = t.plain().Address
 		if l.Place != tool.PlaceHere && isLocal(t.Address) {
 			return nil, fmt.Errorf("%w: %s is an address within a container or on another machine", ErrNoLogin, t.Address)
@@ -48,7 +50,7 @@ func (c *Config) AddLogin(l rundir.Login) ([]string, error) {
 			continue
 		}
 		t.Name = c.freeName(t.Address, e.DefaultPort)
-		if socket := localSocket(t.Address); socket != "" && l.Engine == "mysql" {
+		if socket := localSocket(&t); socket != "" {
 			t.Address = socket
 		}
 		if err := errors.Join(CheckAddress(t.Address), t.checkEngine()); err != nil {
@@ -58,6 +60,24 @@ func (c *Config) AddLogin(l rundir.Login) ([]string, error) {
 		names = append(names, t.Name)
 	}
 	return names, nil
+}
+
+// takeLogin sets the database and the encryption of a tool's connections.
+func (t *Target) takeLogin(e *engine.Engine, l *rundir.Login) {
+	if e.DatabaseOption != "" && l.Database != "" {
+		t.Options[e.DatabaseOption] = l.Database
+	}
+	if l.TLS == nil || strings.HasPrefix(t.Address, "/") {
+		return
+	}
+	t.TLS = &TLS{CAFile: l.TLS.CAFile, CertFile: l.TLS.CertFile, KeyFile: l.TLS.KeyFile, MinVersion: tls.VersionTLS12}
+	switch l.TLS.Mode {
+	case "prefer":
+		t.TLS.InsecureSkipVerify = true
+		t.Options[engine.OptionTLS] = engine.Prefer
+	case "require":
+		t.TLS.InsecureSkipVerify = l.TLS.CAFile == ""
+	}
 }
 
 // mostLent is the largest number of servers that an agent samples with one login.
@@ -106,17 +126,22 @@ func isLocal(address string) bool {
 	return err != nil || host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// sockets are where MySQL's client library connects for localhost. Each distribution has its own
-// path.
-var sockets = []string{"/run/mysqld/mysqld.sock", "/var/lib/mysql/mysql.sock", "/tmp/mysql.sock"}
+// sockets are where client libraries connect for localhost, at the usual port (MySQL) or without a
+// host (PostgreSQL, where {port} is the port). Each distribution has its own path.
+var sockets = map[string][]string{
+	"mysql":      {"/run/mysqld/mysqld.sock", "/var/lib/mysql/mysql.sock", "/tmp/mysql.sock"},
+	"postgresql": {"/run/postgresql/.s.PGSQL.{port}", "/tmp/.s.PGSQL.{port}"},
+}
 
-// localSocket returns the socket that tools use for localhost at the usual port; empty if there is
-// no such socket or the address is a different one.
-func localSocket(address string) string {
-	if address != "localhost:3306" {
+// localSocket returns the socket that tools use for localhost; empty if there is no such socket or the
+// address is a different one. A password is for the network: sockets recognise the user.
+func localSocket(t *Target) string {
+	host, port, _ := net.SplitHostPort(t.Address)
+	if host != "localhost" || t.Engine == "mysql" && port != "3306" || t.Engine == "postgresql" && t.password != "" {
 		return ""
 	}
-	for _, s := range sockets {
+	for _, s := range sockets[t.Engine] {
+		s = strings.ReplaceAll(s, "{port}", port)
 		if info, err := os.Stat(s); err == nil && info.Mode().Type() == os.ModeSocket {
 			return s
 		}

@@ -78,6 +78,9 @@ const (
 	OptionSessions = "sessions"
 	// OptionStatements controls the reading of the server's counters by statement.
 	OptionStatements = "statements"
+	// OptionTLS is Prefer if a target with TLS is also reached without it, when the server does not offer it.
+	OptionTLS = "tls"
+	Prefer    = "prefer"
 	// Values of these options. Cluster is On for a server that answers for all servers of its
 	// cluster.
 	On, Off, Cluster = "on", "off", "cluster"
@@ -132,6 +135,9 @@ type Engine struct {
 	// ClientOption is the target's option with the address for clients, for engines that are
 	// sampled at a different address.
 	ClientOption string
+	// DatabaseOption is the target's option with the database to connect to, for engines whose sessions
+	// belong to one.
+	DatabaseOption string
 	// Open checks the target's settings and returns a prober. It does not connect.
 	Open func(Target, *slog.Logger) (Prober, error)
 }

@@ -23,6 +23,9 @@ type Login struct {
 	User     string     `json:"user"`
 	Password string     `json:"password"`
 	Place    tool.Place `json:"place"`
+	// Database is the one that the tool uses, TLS how its connections are encrypted.
+	Database string    `json:"database,omitempty"`
+	TLS      *tool.TLS `json:"tls,omitempty"`
 }
 
 // loginSocket is hidden: archives and copies have no such files.

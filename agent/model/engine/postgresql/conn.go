@@ -77,8 +77,9 @@ func newConnector(t *engine.Target, budget *engine.Budget) (*connector, error) {
 	if t.TLS != nil && !isSocket(t) {
 		config.TLSConfig = t.TLS.Clone()
 		config.TLSConfig.ServerName = cmp.Or(config.TLSConfig.ServerName, host)
-	} else if !isSocket(t) {
-		config.RequireAuth = "!password" // none in plain text
+	}
+	if !isSocket(t) && (t.TLS == nil || t.TLS.InsecureSkipVerify) {
+		config.RequireAuth = "!password" // none in plain text to a server that may be another one
 	}
 	config.MaxProtocolMessageBodyLen = longestMessage
 	config.LookupFunc = func(context.Context, string) ([]string, error) { return []string{host}, nil }
@@ -122,12 +123,19 @@ func (c *connector) connect(ctx context.Context) (*pgconn.PgConn, error) {
 			c.at = asking
 			return pg, nil
 		}
-		if code(err) != protocolViolation || c.pooled {
+		switch {
+		case code(err) == protocolViolation && !c.pooled:
+			c.pooled = true
+		case c.config.TLSConfig != nil && c.target.Options[engine.OptionTLS] == engine.Prefer && strings.Contains(err.Error(), noTLS):
+			c.config.TLSConfig = nil
+		default:
 			return nil, err
 		}
-		c.pooled = true
 	}
 }
+
+// noTLS is in the driver's error if the server does not offer TLS.
+const noTLS = "server refused TLS connection"
 
 // parameters are the settings of the session. Names come in the server's own encoding: a
 // conversion could fail.

@@ -94,7 +94,7 @@ func explainLogin(t *engine.Target, err error) error {
 	switch {
 	case timedOut(err):
 		return engine.Explain(context.DeadlineExceeded, "%s accepts connections but does not answer as a PostgreSQL server (stopped, overloaded, or something else)", t.Address)
-	case strings.Contains(text, "server refused TLS connection"):
+	case strings.Contains(text, noTLS):
 		return engine.Explain(err, "%s does not offer TLS: remove tls from the target, or switch ssl on in the server", t.Address)
 	case errors.As(err, &alert), errors.As(err, &record), strings.Contains(text, "tls:"), strings.Contains(text, "x509:"):
 		return engine.Explain(err, "no TLS connection to %s: %v", t.Address, cause(err))

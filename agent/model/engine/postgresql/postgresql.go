@@ -18,7 +18,7 @@ import (
 )
 
 // Engine is PostgreSQL.
-var Engine = &engine.Engine{Name: "postgresql", DefaultPort: "5432", Open: open}
+var Engine = &engine.Engine{Name: "postgresql", DefaultPort: "5432", DatabaseOption: OptionDatabase, Open: open}
 
 // OptionDatabase is the database to connect to, by default postgres. Values of tables are from this
 // database.
@@ -39,7 +39,7 @@ func open(t engine.Target, log *slog.Logger) (engine.Prober, error) {
 		return nil, fmt.Errorf("postgresql: address %q is neither host:port nor the path of a socket", t.Address)
 	}
 	if err := (engine.OptionChecks{
-		OptionDatabase:        nil,
+		OptionDatabase: nil, engine.OptionTLS: engine.OneOf(engine.Prefer),
 		engine.OptionSessions: engine.OneOf(engine.On, engine.Off), engine.OptionStatements: engine.OneOf(engine.On, engine.Off),
 	}).Check(&t); err != nil {
 		return nil, fmt.Errorf("postgresql: %w", err)

@@ -228,13 +228,20 @@ func (p *prober) sample(ctx context.Context) (*engine.Status, error) {
 	return t.out, nil
 }
 
-// statements are those of every tick. Positions come first, since they are compared with other servers'.
+// statements are those of every tick. Positions come first, since they are compared with other servers'. Sessions
+// come before other statements that use them: the server copies their states once in a transaction, and adds
+// what they wait for at that moment.
 func (t *tick) statements() []statement {
 	s := &t.p.server
 	all := []statement{
 		{"position", position, "the role and the position of the server", t.readPosition},
 		{"timeline", timeline, "", t.readTimeline},
 		{"replay", replay, "the position of a standby", t.readReplay},
+	}
+	if t.p.target.Options[engine.OptionSessions] != engine.Off {
+		all = append(all, statement{"activity", activity, "sessions", t.activity.read})
+	}
+	all = append(all, []statement{
 		{"receiver", receiver, "", t.readReceiver},
 		{"senders", senders, "standbys", t.readSender},
 		{"slots", slots, "replication slots", t.readSlot},
@@ -244,10 +251,7 @@ func (t *tick) statements() []statement {
 		{"checkpointed", checkpointed, "the distance from the last checkpoint", t.readCheckpointed},
 		{"slru", slru, "", t.readSLRU},
 		{"vacuums", vacuums, "", t.readVacuum},
-	}
-	if t.p.target.Options[engine.OptionSessions] != engine.Off {
-		all = append(all, statement{"activity", activity, "sessions", t.activity.read})
-	}
+	}...)
 	if s.texts.inputOutput != "" {
 		all = append(all, statement{"io", s.texts.inputOutput, "pg_stat_io", t.readInputOutput})
 	}
@@ -457,8 +461,8 @@ func (t *tick) conclude() {
 // reportMissing adds what the user can't see, and logs once what a setting leaves out.
 func (t *tick) reportMissing() {
 	p, s := t.p, &t.p.server
-	if !s.sees {
-		t.out.Missing = append(t.out.Missing, "sessions, replication and settings of other users: GRANT pg_monitor TO "+s.role)
+	if !s.sees && (t.activity.hidden > 0 || len(t.senders) > 0) {
+		t.out.Missing = append(t.out.Missing, "sessions of other users and what standbys report: GRANT pg_monitor TO "+s.role)
 	}
 	for name, refusal := range p.conn.refused {
 		what := ""

@@ -60,10 +60,10 @@ greatest(age(xmin), age(catalog_xmin)) AS snapshot FROM pg_get_replication_slots
 // subscriptions has the main worker of each subscription.
 const subscriptions = `SELECT subname, pid, received_lsn FROM pg_stat_subscription WHERE relid IS NULL%s LIMIT 64`
 
-// activity has no text of statements. A user without pg_read_all_stats sees only the number of other
-// users' sessions.
+// activity has no text of statements. A user without pg_read_all_stats sees of other users' sessions only that
+// they exist. The server's own processes have no database.
 const activity = `SELECT backend_type, state, wait_event_type, wait_event, count(*) AS n, count(*) FILTER (WHERE ssl) AS encrypted,
-count(*) FILTER (WHERE query = '<insufficient privilege>') AS hidden,
+count(*) FILTER (WHERE query = '<insufficient privilege>' AND datid IS NOT NULL) AS hidden,
 max(extract(epoch FROM clock_timestamp() - xact_start)) AS transaction, max(extract(epoch FROM clock_timestamp() - state_change)) AS age,
 max(age(backend_xmin)) AS snapshot
 FROM pg_stat_get_activity(NULL) WHERE pid <> pg_backend_pid() GROUP BY 1, 2, 3, 4 ORDER BY n DESC LIMIT 1001`

@@ -32,6 +32,9 @@ var stages = []struct{ name, bytes, lag string }{
 
 func (t *tick) readSender(r row) {
 	name := r.text("standby")
+	if !t.p.server.sees {
+		name = "walsender" // it is all that the user sees
+	}
 	s := t.senders[name]
 	if s == nil {
 		s = &sender{bytes: map[string]float64{}, lag: map[string]float64{}}

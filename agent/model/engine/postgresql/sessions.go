@@ -8,22 +8,25 @@ import (
 
 // sessions are the answers about sessions of one tick.
 type sessions struct {
-	asked, hidden bool
-	counts        map[engine.SessionState]float64
-	states        map[string]float64
-	processes     map[string]float64
-	oldest        map[string]float64 // transaction by state, in seconds
-	snapshots     map[string]float64
-	clients       float64
-	active        float64
-	encrypted     float64
-	checkpoint    bool
-	cut           bool
-	rows          int
+	asked      bool
+	hidden     float64 // sessions of other users
+	counts     map[engine.SessionState]float64
+	states     map[string]float64
+	processes  map[string]float64
+	oldest     map[string]float64 // transaction by state, in seconds
+	snapshots  map[string]float64
+	clients    float64
+	active     float64
+	encrypted  float64
+	checkpoint bool
+	cut        bool
+	rows       int
 }
 
 // clientBackend is the type of clients' sessions.
 const clientBackend = "client backend"
+
+const clientRead = "ClientRead"
 
 // workers are the types of processes that work for clients.
 var workers = []string{"autovacuum worker", "parallel worker", "walsender", "logical replication worker", "logical replication parallel worker"}
@@ -46,8 +49,8 @@ func (s *sessions) read(r row) {
 		return
 	}
 	if hidden, _ := r.number("hidden"); hidden > 0 {
-		s.hidden = true
-		s.clients += n // of an unknown type; most are clients
+		s.hidden += hidden
+		s.clients += hidden
 		return
 	}
 	kind, state, event := r.text("backend_type"), r.text("state"), r.text("wait_event")
@@ -74,7 +77,8 @@ func (s *sessions) read(r row) {
 	if age, ok := r.number("transaction"); ok && age > 0 {
 		s.oldest[state] = max(s.oldest[state], age)
 	}
-	if state == "active" || state == "fastpath function call" {
+	// A session whose statement is complete waits for the client, even if its state is older.
+	if event != clientRead && (state == "active" || state == "fastpath function call") {
 		s.active += n
 		s.counts[stateOf(r.text("wait_event_type"), event)] += n
 	}
@@ -87,16 +91,16 @@ func (s *sessions) set(t *tick) {
 	}
 	out := t.out
 	out.Set(engine.Connections, s.clients+1)
-	if s.hidden {
-		return // reported as missing
-	}
 	out.Set(engine.ThreadsRunning, s.active+1)
 	t.p.sessions.Set(out, s.counts)
 	for _, state := range []string{"active", "idle", "idle in transaction", "idle in transaction (aborted)"} {
 		out.Set(sessionStates, s.states[state], state)
 	}
-	for _, kind := range workers {
-		out.Set(processes, s.processes[kind], kind)
+	if t.p.server.sees {
+		for _, kind := range workers {
+			out.Set(processes, s.processes[kind], kind)
+		}
+		out.SetBool(checkpointRunning, s.checkpoint)
 	}
 	for state, age := range s.oldest {
 		out.Set(oldestOpen, age, state)
@@ -105,7 +109,6 @@ func (s *sessions) set(t *tick) {
 		t.snapshots[holder] = max(t.snapshots[holder], age)
 	}
 	out.Set(encrypted, s.encrypted)
-	out.SetBool(checkpointRunning, s.checkpoint)
 	if s.cut {
 		out.Missing = append(out.Missing, "sessions: those in other states than the 1000 most frequent ones")
 	}

@@ -52,8 +52,6 @@ func (p *prober) Statements(ctx context.Context, before *engine.StatementReading
 		return nil, errNotConnected
 	case p.server.statements == "":
 		return nil, engine.MissingError(fmt.Sprintf(noExtension, p.server.database))
-	case !p.server.sees:
-		return nil, engine.MissingError(fmt.Sprintf(noSight, p.server.role))
 	}
 	p.budget.Renew()
 	schema := p.server.statements

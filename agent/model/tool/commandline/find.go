@@ -1,6 +1,7 @@
 package commandline
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -222,6 +223,11 @@ func (r *reader) describe(o *outcome, t *tool.Tool, words []string, at int, env 
 		o.merge(own, at+1)
 	}
 	o.program, o.place = program, env.place
+	if d.Password != "" {
+		o.secrets = append(o.secrets, d.Password)
+		password = cmp.Or(password, d.Password)
+		d.Password = ""
+	}
 	o.calls = append(o.calls, call{tool: t, program: program, description: d, place: env.place, password: password})
 }
 

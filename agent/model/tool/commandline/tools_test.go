@@ -28,6 +28,11 @@ func TestTools(t *testing.T) {
 		{"pgbench", "pgbench -h db1 -c 8 password=hunter2", "tpcb-like 8 threads db1:5432"},
 		{"pgbench", "/usr/lib/postgresql/15/bin/pgbench -P1 -Sd postgresql://u:hunter2@db1/bench", "select-only 1 thread db1:5432"},
 		{"pgbench", "env PGPASSWORD=hunter2 pgbench -i -s 10 bench", ""},
+		{"pgbench", "pgbench -c 4 -T 5 postgresql://db1,db2:5433/bench?user=u&password=hunter2&target_session_attrs=read-write", "tpcb-like 4 threads db1:5432,db2:5433"},
+		{"pgbench", "PGHOST=db1 PGPASSWORD=hunter2 pgbench -S bench", ""},
+		{"sysbench", "sysbench --db-driver=pgsql --pgsql-host=db1 --pgsql-password=hunter2 oltp_read_only run", "oltp_read_only 1 thread db1:5432"},
+		{"go-tpc", "go-tpc tpcc -d postgres -H db1 -P 5432 -p hunter2 run", "tpcc 1 thread db1:5432"},
+		{"ycsb", "bin/ycsb run jdbc -P workloads/workloada -p db.url=jdbc:postgresql://db1:5432/ycsb -p db.user=u -p db.passwd=hunter2", ""},
 		{"mysqlslap", "mariadb-slap -hdb1 -phunter2 --concurrency=4 -a", "mixed 4 threads db1:3306"},
 		{"mysqlslap", "env MYSQL_PWD=hunter2 mysqlslap --password=hunter2 --query=x", "query 1 thread localhost:3306"},
 	}

@@ -44,6 +44,8 @@ func Login(s string) (engine, user string) {
 		engine = "mongodb"
 	case strings.HasPrefix(scheme, "mysql"), strings.HasPrefix(scheme, "mariadb"):
 		engine = "mysql"
+	case strings.HasPrefix(scheme, "postgres"):
+		engine = "postgresql"
 	}
 	return engine, user
 }

@@ -39,7 +39,7 @@ func TestLogin(t *testing.T) {
 		"mongodb://bench:pw@h:1/db":  {"mongodb", "bench"},
 		"mongodb+srv://h/db":         {"mongodb", ""},
 		"jdbc:mariadb://h:3306/ycsb": {"mysql", ""},
-		"jdbc:postgresql://h/ycsb":   {"", ""},
+		"jdbc:postgresql://h/ycsb":   {"postgresql", ""},
 		"redis://u@h":                {"", "u"},
 		"not a url":                  {"", ""},
 	} {

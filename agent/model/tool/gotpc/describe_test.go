@@ -84,7 +84,7 @@ func TestLogin(t *testing.T) {
 	for command, want := range map[string][2]string{
 		"go-tpc tpcc run":                   {"mysql", "root"},
 		"go-tpc tpcc -U app run":            {"mysql", "app"},
-		"go-tpc tpcc --driver postgres run": {"", ""},
+		"go-tpc tpcc --driver postgres run": {"postgresql", "root"},
 	} {
 		words := strings.Fields(command)
 		got := Describe(tool.Invocation{Program: words[0], Args: words[1:], Getenv: func(string) string { return "" }})

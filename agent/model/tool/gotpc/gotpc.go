@@ -80,8 +80,11 @@ func Describe(in tool.Invocation) tool.Description {
 	d.Threads = o.Number("threads", 1)
 	d.Database = o.Text("db", "test")
 	d.Target = target(o)
-	if driver := o.Text("driver", "mysql"); driver == "mysql" {
+	switch driver := o.Text("driver", "mysql"); driver {
+	case "mysql":
 		d.Engine, d.User = driver, o.Text("user", "root")
+	case "postgres":
+		d.Engine, d.User = "postgresql", o.Text("user", "root")
 	}
 	d.Labels = o.Labels(labels)
 	if (d.Workload == "tpcc" || d.Workload == "ch") && d.Labels["warehouses"] == "" {

@@ -115,7 +115,7 @@ func TestLogin(t *testing.T) {
 		"go-ycsb run mysql -p mysql.user=app":                       {"mysql", "app"},
 		"go-ycsb run mysql":                                         {"mysql", "root"},
 		"go-ycsb run mongodb -p mongodb.url=mongodb://app:x@h/ycsb": {"mongodb", "app"},
-		"go-ycsb run pg":                                            {"", ""},
+		"go-ycsb run pg":                                            {"postgresql", "root"},
 	} {
 		words := strings.Fields(command)
 		got := describe(tool.Invocation{Program: words[0], Args: words[1:], Getenv: func(string) string { return "" }})

@@ -88,6 +88,8 @@ func describe(inv tool.Invocation) tool.Description {
 	switch o.binding {
 	case "mysql", "mariadb", "tidb":
 		d.Engine, d.User = "mysql", cmp.Or(o.Values["mysql.user"], "root")
+	case "pg", "postgresql":
+		d.Engine, d.User = "postgresql", cmp.Or(o.Values["pg.user"], "root")
 	default:
 		d.Engine, d.User = dsn.Login(o.Values["mongodb.url"])
 	}

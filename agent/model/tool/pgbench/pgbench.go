@@ -5,7 +5,6 @@ package pgbench
 
 import (
 	"bytes"
-	"net"
 	"path"
 	"regexp"
 	"strconv"
@@ -13,7 +12,7 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/model/tool"
-	"github.com/benchwatch/benchwatch/agent/model/tool/dsn"
+	"github.com/benchwatch/benchwatch/agent/model/tool/libpq"
 	"github.com/benchwatch/benchwatch/agent/model/tool/option"
 )
 
@@ -120,7 +119,7 @@ var labels = map[string]string{
 func describe(in tool.Invocation) tool.Description {
 	o, scripts := read(in.Args)
 	d := tool.Description{Command: "run", Labels: o.Labels(labels)}
-	address(&d, o, in.Getenv)
+	address(&d, o, &in)
 	if o.Has("initialize", "init-steps") {
 		d.Command = initialization
 		return d
@@ -193,75 +192,17 @@ func builtin(name string) string {
 	return name
 }
 
-// address sets target, database and user from the same sources as libpq: connection string,
-// options, environment.
-func address(d *tool.Description, o *option.Set, getenv func(string) string) {
-	given := map[string]string{}
-	take := func(key string, values ...string) {
-		for _, v := range values {
-			if v != "" && given[key] == "" {
-				given[key] = v
-			}
-		}
-	}
+// address sets target, database and login from the same sources as libpq.
+func address(d *tool.Description, o *option.Set, in *tool.Invocation) {
 	name := o.Values["dbname"]
 	if name == "" || len(o.Words) > 0 {
 		name = o.Word(0)
 	}
-	switch {
-	case strings.HasPrefix(name, "postgres://"), strings.HasPrefix(name, "postgresql://"):
-		a := dsn.Parse(name)
-		_, user := dsn.Login(name)
-		d.Target = a.Hosts
-		take("dbname", a.Database)
-		take("user", user)
-	case strings.Contains(name, "="):
-		for key, v := range dsn.Keywords(name) {
-			take(key, v)
-		}
-	default:
-		take("dbname", name)
-	}
-	env := func(name string) string {
-		if getenv == nil {
-			return ""
-		}
-		return getenv(name)
-	}
-	take("host", given["hostaddr"], o.Values["host"], env("PGHOST"), env("PGHOSTADDR"), "localhost")
-	take("port", o.Values["port"], env("PGPORT"), "5432")
-	take("user", o.Values["username"], env("PGUSER"))
-	take("dbname", env("PGDATABASE"), given["user"])
-	d.Database, d.User = given["dbname"], given["user"]
-	switch host := given["host"]; {
-	case d.Target != "":
-		d.Target = withPorts(d.Target, given["port"])
-	case strings.HasPrefix(host, "/"):
-		d.Target = path.Join(host, ".s.PGSQL."+given["port"])
-	case strings.Contains(given["port"], ","):
-		d.Target = pairs(host, given["port"])
-	default:
-		d.Target = option.Targets(host, given["port"], false)
-	}
-}
-
-// withPorts adds the port to the hosts in a URL that have none.
-func withPorts(hosts, port string) string {
-	all := strings.Split(hosts, ",")
-	for i, host := range all {
-		if _, _, err := net.SplitHostPort(host); err != nil {
-			all[i] = net.JoinHostPort(strings.Trim(host, "[]"), port)
+	given := libpq.Parse(name)
+	for key, value := range map[string]string{"host": o.Values["host"], "port": o.Values["port"], "user": o.Values["username"]} {
+		if given[key] == "" && value != "" {
+			given[key] = value
 		}
 	}
-	return strings.Join(all[:min(len(all), option.MaxTargets)], ",")
-}
-
-// pairs joins a list of hosts with the list of their ports.
-func pairs(hosts, ports string) string {
-	h, p := strings.Split(hosts, ","), strings.Split(ports, ",")
-	var all []string
-	for i := range min(len(h), len(p), option.MaxTargets) {
-		all = append(all, net.JoinHostPort(strings.TrimSpace(h[i]), strings.TrimSpace(p[i])))
-	}
-	return strings.Join(all, ",")
+	libpq.Describe(d, in, given)
 }

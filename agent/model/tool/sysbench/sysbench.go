@@ -1,6 +1,7 @@
 package sysbench
 
 import (
+	"cmp"
 	"path"
 	"strconv"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/base/secret"
 	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/model/tool/libpq"
 	"github.com/benchwatch/benchwatch/agent/model/tool/option"
 	"github.com/benchwatch/benchwatch/agent/model/tool/scan"
 )
@@ -99,7 +101,7 @@ func Describe(in tool.Invocation) tool.Description {
 	d.ReportInterval = time.Duration(number(o, "report_interval")) * time.Second
 	d.LatencyPercentile = o.percentile()
 	if test != "" && (!builtInTests[test] || test == "oltp") {
-		o.server(&d)
+		o.server(&d, &in)
 	}
 	d.Labels = o.labels()
 	if d.Command == "run" {
@@ -148,7 +150,7 @@ func (o *options) duration(age generation, command string) time.Duration {
 }
 
 // server sets the address of the database, with sysbench's own defaults.
-func (o *options) server(d *tool.Description) {
+func (o *options) server(d *tool.Description, in *tool.Invocation) {
 	driver, port := "mysql", "3306"
 	if v, _ := o.First("db_driver"); v == "pgsql" || v == "" &&
 		o.Has("pgsql_host", "pgsql_port", "pgsql_user", "pgsql_db", "pgsql_password") {
@@ -157,11 +159,13 @@ func (o *options) server(d *tool.Description) {
 	if v, _ := o.First("db_driver"); v != "" && v != "mysql" && v != "pgsql" {
 		return
 	}
-	if driver == "mysql" {
-		d.Engine, d.User = "mysql", o.Text("mysql_user", "sbtest")
+	if driver == "pgsql" {
+		libpq.Describe(d, in, libpq.Settings{"host": o.Text("pgsql_host", "localhost"), "port": o.Text("pgsql_port", port),
+			"user": o.Text("pgsql_user", "sbtest"), "dbname": o.Text("pgsql_db", "sbtest"), "password": cmp.Or(o.filePassword, o.Text("pgsql_password", "")), "sslmode": o.Text("pgsql_sslmode", "")})
+		return
 	}
-	d.Database = "sbtest"
-	if v, ok := o.First(driver + "_db"); ok {
+	d.Engine, d.User, d.Database, d.Password = "mysql", o.Text("mysql_user", "sbtest"), "sbtest", o.filePassword
+	if v, ok := o.First("mysql_db"); ok {
 		d.Database = v
 	}
 	if socket, ok := o.First(driver + "_socket"); ok && socket != "" {
@@ -179,7 +183,7 @@ var unlabelled = map[string]bool{
 	"thread_stack_size": true, "thread_init_timeout": true, "forced_shutdown": true, "db_debug": true, "mysql_debug": true,
 	"mysql_host": true, "mysql_port": true, "mysql_socket": true, "mysql_user": true, "mysql_db": true,
 	"mysql_ssl_key": true, "mysql_ssl_ca": true, "mysql_ssl_cert": true, "mysql_ssl_cipher": true,
-	"pgsql_host": true, "pgsql_port": true, "pgsql_user": true, "pgsql_db": true,
+	"pgsql_host": true, "pgsql_port": true, "pgsql_user": true, "pgsql_db": true, "pgsql_sslmode": true,
 }
 
 // labelNames map renamed options to their labels.
@@ -251,6 +255,8 @@ type options struct {
 	words []int
 	// unreadFiles are the configuration files that could not be read.
 	unreadFiles []string
+	// filePassword is the password in a configuration file.
+	filePassword string
 }
 
 // canonical returns a name in the form that options uses.
@@ -303,6 +309,9 @@ func (o *options) readFile(in tool.Invocation, file string) {
 		name := canonical(rawName)
 		if !assigned || name == "" || strings.HasPrefix(name, "#") {
 			continue
+		}
+		if (name == "mysql_password" || name == "pgsql_password") && !o.Has(name) {
+			o.filePassword = fileValue(rest)
 		}
 		o.SetDefault(name, fileValue(rest))
 	}
