@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/model/cause"
 	"github.com/benchwatch/benchwatch/agent/run/limits"
 	"github.com/benchwatch/benchwatch/internal/agents"
 )
@@ -43,7 +44,7 @@ func TestSlowNodeIsTheLimit(t *testing.T) {
 	must(t, json.Unmarshal(out, &report))
 	found := report.Runs[0].Limits.Findings
 	t.Logf("%+v", found)
-	if len(found) == 0 || found[0].Limit != limits.FlowControl || !strings.Contains(found[0].Evidence, "n3 asked for it") {
+	if len(found) == 0 || found[0].Limit != cause.FlowControl || !strings.Contains(found[0].Evidence, "n3 asked for it") {
 		t.Errorf("found %+v", found)
 	}
 }

@@ -20,6 +20,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/benchwatch/benchwatch/agent/model/cause"
 	"github.com/benchwatch/benchwatch/agent/run/limits"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 	"github.com/benchwatch/benchwatch/internal/agents"
@@ -181,7 +182,7 @@ type limited struct {
 	name string
 	// want are the findings that name the limit, empty if nothing limits the run. text is in the evidence of the first
 	// finding.
-	want []limits.Limit
+	want []cause.Limit
 	text string
 	// noise: if other programs take more of the CPU, they limit the run themselves.
 	noise float64
@@ -198,7 +199,7 @@ type limited struct {
 // anyNoise: the finding does not depend on what else uses the CPU.
 const anyNoise = 1
 
-func one(limits ...limits.Limit) []limits.Limit { return limits }
+func one(limits ...cause.Limit) []cause.Limit { return limits }
 
 // onShared returns the setup of a lab on the shared server, after changing it.
 func onShared(change func(t *testing.T)) func(t *testing.T) *lab {
@@ -299,12 +300,12 @@ function sleep(ms) ffi.C.usleep(ms * 1000) end
 
 // cases are all things that limit a run.
 var cases = []limited{
-	{name: "server CPU quota", want: one(limits.ProcessCPU), noise: anyNoise, text: "CPU quota", args: []string{"oltp_read_only", "--threads=8", "--time=12"},
+	{name: "server CPU quota", want: one(cause.ProcessCPU), noise: anyNoise, text: "CPU quota", args: []string{"oltp_read_only", "--threads=8", "--time=12"},
 		setup: onShared(func(t *testing.T) {
 			must(t, env.server.Limit(t.Context(), 1, 15))
 			t.Cleanup(func() { must(t, env.server.Unlimit(context.Background(), 1)) })
 		})},
-	{name: "tool CPU quota", want: one(limits.ToolCPU), noise: anyNoise, text: "CPU quota", args: []string{"oltp_point_select", "--threads=8", "--time=12"},
+	{name: "tool CPU quota", want: one(cause.ToolCPU), noise: anyNoise, text: "CPU quota", args: []string{"oltp_point_select", "--threads=8", "--time=12"},
 		during: func(t *testing.T, _ *lab, meta rundir.Meta) {
 			release, err := servers.LimitProcess(meta.PID, 12)
 			if err != nil {
@@ -312,38 +313,38 @@ var cases = []limited{
 			}
 			t.Cleanup(func() { must(t, release()) })
 		}},
-	{name: "pinned server", want: one(limits.ProcessCPU, limits.SharedCPU, limits.Neighbours), noise: anyNoise, args: []string{"oltp_read_only", "--threads=16", "--time=12"},
+	{name: "pinned server", want: one(cause.ProcessCPU, cause.SharedCPU, cause.Neighbours), noise: anyNoise, args: []string{"oltp_read_only", "--threads=16", "--time=12"},
 		setup: onShared(func(t *testing.T) { pin(t, env.server.PID(1)) })},
-	{name: "pinned tool", want: one(limits.ToolCPU, limits.SharedCPU, limits.Neighbours), noise: anyNoise, args: []string{"oltp_point_select", "--threads=16", "--time=12"},
+	{name: "pinned tool", want: one(cause.ToolCPU, cause.SharedCPU, cause.Neighbours), noise: anyNoise, args: []string{"oltp_point_select", "--threads=16", "--time=12"},
 		during: func(t *testing.T, _ *lab, meta rundir.Meta) { pin(t, meta.PID) }},
-	{name: "generator and server", want: one(limits.SharedCPU, limits.Neighbours), noise: anyNoise, text: "other programs", args: []string{"oltp_read_only", "--threads=32", "--time=12"}},
-	{name: "other programs", want: one(limits.Neighbours), noise: anyNoise, text: "other programs ", args: []string{"oltp_read_only", "--threads=8", "--time=12"},
+	{name: "generator and server", want: one(cause.SharedCPU, cause.Neighbours), noise: anyNoise, text: "other programs", args: []string{"oltp_read_only", "--threads=32", "--time=12"}},
+	{name: "other programs", want: one(cause.Neighbours), noise: anyNoise, text: "other programs ", args: []string{"oltp_read_only", "--threads=8", "--time=12"},
 		setup: onShared(func(t *testing.T) { burn(t, 8*cores()) })},
-	{name: "hot row", want: one(limits.RowLocks), noise: anyNoise, text: "waited for a row lock", args: []string{"oltp_update_non_index", "--tables=1", "--table-size=1", "--threads=16", "--time=12"}},
-	{name: "hot row of two generators", want: one(limits.RowLocks), noise: anyNoise, generators: 2, args: []string{"oltp_update_non_index", "--tables=1", "--table-size=1", "--threads=8", "--time=12"}},
-	{name: "row locks beside lag", want: one(limits.RowLocks), noise: anyNoise, behind: "db2", args: []string{"--threads=8", "--time=20"},
+	{name: "hot row", want: one(cause.RowLocks), noise: anyNoise, text: "waited for a row lock", args: []string{"oltp_update_non_index", "--tables=1", "--table-size=1", "--threads=16", "--time=12"}},
+	{name: "hot row of two generators", want: one(cause.RowLocks), noise: anyNoise, generators: 2, args: []string{"oltp_update_non_index", "--tables=1", "--table-size=1", "--threads=8", "--time=12"}},
+	{name: "row locks beside lag", want: one(cause.RowLocks), noise: anyNoise, behind: "db2", args: []string{"--threads=8", "--time=20"},
 		setup: func(t *testing.T) *lab {
 			l := own(servers.MariaDB, 2)(t)
 			must(t, l.group.Lag(t.Context(), 2))
 			return l
 		}},
-	{name: "row locks in a transaction", want: one(limits.RowLocks), noise: anyNoise, args: []string{"--threads=16", "--time=12"}},
-	{name: "binary log fsync", want: one(limits.Commit), noise: anyNoise, args: []string{"oltp_update_non_index", "--threads=8", "--time=12"},
+	{name: "row locks in a transaction", want: one(cause.RowLocks), noise: anyNoise, args: []string{"--threads=16", "--time=12"}},
+	{name: "binary log fsync", want: one(cause.Commit), noise: anyNoise, args: []string{"oltp_update_non_index", "--threads=8", "--time=12"},
 		setup: func(t *testing.T) *lab {
 			g := syncing(t, "/bin.", 20*time.Millisecond, "sync_binlog=1", "innodb_flush_log_at_trx_commit=0")
 			return newLab(t, g, g.Address(1), g.Address(1))
 		}},
-	{name: "redo fsync", want: one(limits.Commit), noise: anyNoise, args: []string{"oltp_update_index", "--threads=8", "--time=12"},
+	{name: "redo fsync", want: one(cause.Commit), noise: anyNoise, args: []string{"oltp_update_index", "--threads=8", "--time=12"},
 		setup: func(t *testing.T) *lab {
 			g := syncing(t, "ib_logfile", 20*time.Millisecond, "skip_log_bin", "innodb_flush_log_at_trx_commit=1")
 			return newLab(t, g, g.Address(1), g.Address(1))
 		}},
-	{name: "redo fsync of inserts", want: one(limits.Commit), noise: anyNoise, args: []string{"oltp_insert", "--threads=4", "--time=12"},
+	{name: "redo fsync of inserts", want: one(cause.Commit), noise: anyNoise, args: []string{"oltp_insert", "--threads=4", "--time=12"},
 		setup: func(t *testing.T) *lab {
 			g := syncing(t, "ib_logfile", 20*time.Millisecond, "skip_log_bin", "innodb_flush_log_at_trx_commit=1")
 			return newLab(t, g, g.Address(1), g.Address(1))
 		}},
-	{name: "semi-synchronous replica", want: one(limits.Replication), noise: anyNoise, args: []string{"oltp_update_non_index", "--threads=4", "--time=15"},
+	{name: "semi-synchronous replica", want: one(cause.Replication), noise: anyNoise, args: []string{"oltp_update_non_index", "--threads=4", "--time=15"},
 		setup: func(t *testing.T) *lab {
 			l := own(servers.MariaDB, 2, "rpl_semi_sync_slave_enabled=ON", "rpl_semi_sync_master_timeout=60000")(t)
 			_, err := l.group.Query(t.Context(), 1, "SET GLOBAL rpl_semi_sync_master_enabled = ON")
@@ -351,44 +352,44 @@ var cases = []limited{
 			must(t, l.group.Limit(t.Context(), 2, 3))
 			return l
 		}},
-	{name: "few writes a second", want: one(limits.Commit), noise: anyNoise, args: []string{"oltp_update_non_index", "--threads=8", "--time=12"},
+	{name: "few writes a second", want: one(cause.Commit), noise: anyNoise, args: []string{"oltp_update_non_index", "--threads=8", "--time=12"},
 		setup: onShared(func(t *testing.T) {
 			set(t, "sync_binlog", "1")
 			set(t, "innodb_flush_log_at_trx_commit", "1")
 			limitDisk(t, 0, 200)
 		})},
-	{name: "LOCK TABLES", want: one(limits.Locks), noise: anyNoise, args: []string{"oltp_read_write", "--threads=8", "--time=12"},
+	{name: "LOCK TABLES", want: one(cause.Locks), noise: anyNoise, args: []string{"oltp_read_write", "--threads=8", "--time=12"},
 		during: holding("LOCK TABLES sbtest.sbtest1 READ, sbtest.sbtest2 READ", "DO SLEEP(9)", "UNLOCK TABLES")},
-	{name: "backup", want: one(limits.Locks), noise: anyNoise, args: []string{"oltp_update_index", "--threads=8", "--time=12"},
+	{name: "backup", want: one(cause.Locks), noise: anyNoise, args: []string{"oltp_update_index", "--threads=8", "--time=12"},
 		during: holding("FLUSH TABLES WITH READ LOCK", "DO SLEEP(9)", "UNLOCK TABLES")},
-	{name: "ALTER TABLE", want: one(limits.Locks), noise: anyNoise, args: []string{"oltp_update_index", "--threads=8", "--time=12", "--tables=1"},
+	{name: "ALTER TABLE", want: one(cause.Locks), noise: anyNoise, args: []string{"oltp_update_index", "--threads=8", "--time=12", "--tables=1"},
 		during: repeating(9*time.Second, "ALTER TABLE sbtest.sbtest1 FORCE, ALGORITHM=COPY, LOCK=SHARED")},
-	{name: "rows of another session", want: one(limits.RowLocks), noise: anyNoise, args: []string{"oltp_update_non_index", "--threads=8", "--time=12"},
+	{name: "rows of another session", want: one(cause.RowLocks), noise: anyNoise, args: []string{"oltp_update_non_index", "--threads=8", "--time=12"},
 		during: holding("BEGIN", "UPDATE sbtest.sbtest1 SET k = k + 1", "DO SLEEP(7)", "ROLLBACK")},
-	{name: "user-level lock", want: one(limits.UserLocks), text: "GET_LOCK", noise: anyNoise, args: []string{"--threads=8", "--time=12"}},
-	{name: "MyISAM", want: one(limits.Locks), noise: anyNoise, args: []string{"--threads=8", "--time=12"},
+	{name: "user-level lock", want: one(cause.UserLocks), text: "GET_LOCK", noise: anyNoise, args: []string{"--threads=8", "--time=12"}},
+	{name: "MyISAM", want: one(cause.Locks), noise: anyNoise, args: []string{"--threads=8", "--time=12"},
 		setup: onShared(func(t *testing.T) {
 			query(t, "CREATE TABLE sbtest.slow (id INT PRIMARY KEY, v INT) ENGINE=MyISAM SELECT id, k v FROM sbtest.sbtest1 WHERE id <= 20000")
 			t.Cleanup(func() { query(t, "DROP TABLE sbtest.slow") })
 		})},
-	{name: "slow Galera node", want: one(limits.FlowControl, limits.Replication), noise: anyNoise, args: []string{"oltp_update_non_index", "--threads=8", "--time=15"},
+	{name: "slow Galera node", want: one(cause.FlowControl, cause.Replication), noise: anyNoise, args: []string{"oltp_update_non_index", "--threads=8", "--time=15"},
 		setup: func(t *testing.T) *lab {
 			l := own(servers.Galera, 3)(t)
 			must(t, l.group.Limit(t.Context(), 3, 3))
 			return l
 		}},
-	{name: "round trip", want: one(limits.RoundTrip, limits.Outside), noise: anyNoise, text: "a round trip of at least", args: []string{"oltp_point_select", "--threads=4", "--time=12"},
+	{name: "round trip", want: one(cause.RoundTrip, cause.Outside), noise: anyNoise, text: "a round trip of at least", args: []string{"oltp_point_select", "--threads=4", "--time=12"},
 		setup: func(t *testing.T) *lab {
 			address := delayed(t, env.server.Address(1), always(5*time.Millisecond))
 			return newLab(t, env.server, address, address)
 		}},
-	{name: "proxy", want: one(limits.Outside), noise: anyNoise, args: []string{"oltp_point_select", "--threads=8", "--time=12"},
+	{name: "proxy", want: one(cause.Outside), noise: anyNoise, args: []string{"oltp_point_select", "--threads=8", "--time=12"},
 		setup: func(t *testing.T) *lab {
 			return newLab(t, env.server, env.server.Address(1), delayed(t, env.server.Address(1), always(5*time.Millisecond)))
 		}},
-	{name: "pauses of the tool", want: one(limits.Outside), noise: anyNoise, args: []string{"--threads=8", "--time=12"}},
-	{name: "sleep in the server", want: one(limits.Sleep), noise: anyNoise, args: []string{"--threads=8", "--time=12"}},
-	{name: "pool of threads", want: one(limits.ThreadPool), noise: anyNoise, args: []string{"--threads=16", "--time=12"},
+	{name: "pauses of the tool", want: one(cause.Outside), noise: anyNoise, args: []string{"--threads=8", "--time=12"}},
+	{name: "sleep in the server", want: one(cause.Sleep), noise: anyNoise, args: []string{"--threads=8", "--time=12"}},
+	{name: "pool of threads", want: one(cause.ThreadPool), noise: anyNoise, args: []string{"--threads=16", "--time=12"},
 		setup: func(t *testing.T) *lab {
 			port, err := servers.FreePorts(1)
 			must(t, err)
@@ -396,28 +397,28 @@ var cases = []limited{
 			g := started(t, servers.MariaDB, 1, "thread_handling=pool-of-threads", "thread_pool_size=1", "thread_pool_max_threads=2", "extra_port="+extra, "extra_max_connections=10")
 			return newLab(t, g, "127.0.0.1:"+extra, g.Address(1))
 		}},
-	{name: "large results", want: one(limits.Network, limits.Outside), noise: anyNoise, args: []string{"--threads=4", "--time=12"},
+	{name: "large results", want: one(cause.Network, cause.Outside), noise: anyNoise, args: []string{"--threads=4", "--time=12"},
 		setup: func(t *testing.T) *lab {
 			return newLab(t, env.server, env.server.Address(1), narrow(t, env.server.Address(1), 1<<20))
 		}},
-	{name: "lost index", want: one(limits.SharedCPU, limits.ServerCPU, limits.Neighbours), noise: anyNoise, args: []string{"--threads=8", "--time=12"}},
-	{name: "new connection for each transaction", want: one(limits.SharedCPU, limits.Neighbours), noise: anyNoise, args: []string{"--threads=8", "--time=12"}},
-	{name: "two generators", want: one(limits.SharedCPU, limits.Neighbours), noise: anyNoise, generators: 2, args: []string{"oltp_read_only", "--threads=8", "--time=12"}},
-	{name: "four generators", want: one(limits.OtherLoad, limits.SharedCPU, limits.Neighbours), noise: anyNoise, args: []string{"oltp_read_only", "--threads=8", "--time=12"},
+	{name: "lost index", want: one(cause.SharedCPU, cause.ServerCPU, cause.Neighbours), noise: anyNoise, args: []string{"--threads=8", "--time=12"}},
+	{name: "new connection for each transaction", want: one(cause.SharedCPU, cause.Neighbours), noise: anyNoise, args: []string{"--threads=8", "--time=12"}},
+	{name: "two generators", want: one(cause.SharedCPU, cause.Neighbours), noise: anyNoise, generators: 2, args: []string{"oltp_read_only", "--threads=8", "--time=12"}},
+	{name: "four generators", want: one(cause.OtherLoad, cause.SharedCPU, cause.Neighbours), noise: anyNoise, args: []string{"oltp_read_only", "--threads=8", "--time=12"},
 		during: func(t *testing.T, l *lab, _ rundir.Meta) {
 			for range 3 { // generators that are unknown to the agent
 				agents.StartCommand(t, exec.Command("sysbench", append(sysbenchOn(l.group, "oltp_read_only", "--threads=8", "--time=12"), "run")[1:]...))
 			}
 		}},
-	{name: "too few clients", want: one(limits.Clients), noise: 0.2, text: "1 client, each of which waits", args: []string{"oltp_point_select", "--threads=1", "--time=12"}},
-	{name: "max_connections", want: one(limits.Connections), noise: anyNoise, text: "Too many connections", args: []string{"oltp_point_select", "--threads=32", "--time=8"},
+	{name: "too few clients", want: one(cause.Clients), noise: 0.2, text: "1 client, each of which waits", args: []string{"oltp_point_select", "--threads=1", "--time=12"}},
+	{name: "max_connections", want: one(cause.Connections), noise: anyNoise, text: "Too many connections", args: []string{"oltp_point_select", "--threads=32", "--time=8"},
 		setup: onShared(func(t *testing.T) { set(t, "max_connections", "10") })},
-	{name: "small buffer pool", want: one(limits.Pool), noise: anyNoise, text: "pages/s from disk", args: []string{"oltp_point_select", "--rand-type=uniform", "--threads=8", "--time=12"},
+	{name: "small buffer pool", want: one(cause.Pool), noise: anyNoise, text: "pages/s from disk", args: []string{"oltp_point_select", "--rand-type=uniform", "--threads=8", "--time=12"},
 		setup: onShared(func(t *testing.T) {
 			set(t, "innodb_buffer_pool_size", strconv.Itoa(16<<20))
 			limitDisk(t, 300, 0)
 		})},
-	{name: "open files", want: one(limits.Files), noise: anyNoise, text: "(24)", args: []string{"oltp_point_select", "--threads=100", "--time=8"},
+	{name: "open files", want: one(cause.Files), noise: anyNoise, text: "(24)", args: []string{"oltp_point_select", "--threads=100", "--time=8"},
 		setup: onShared(func(t *testing.T) {
 			var old unix.Rlimit
 			must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &old))
@@ -425,14 +426,14 @@ var cases = []limited{
 			must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 64, Max: old.Max}))
 			t.Cleanup(func() { must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &old)) })
 		})},
-	{name: "checkpoint", want: one(limits.Checkpoint, limits.Commit, limits.Disk), noise: anyNoise, args: []string{"oltp_update_index", "--rand-type=uniform", "--threads=8", "--time=20"},
+	{name: "checkpoint", want: one(cause.Checkpoint, cause.Commit, cause.Disk), noise: anyNoise, args: []string{"oltp_update_index", "--rand-type=uniform", "--threads=8", "--time=20"},
 		setup: onShared(func(t *testing.T) {
 			set(t, "innodb_flush_log_at_trx_commit", "0")
 			set(t, "sync_binlog", "0")
 			set(t, "innodb_log_file_size", strconv.Itoa(16<<20)) // two seconds of writes
 			limitDisk(t, 0, 150)
 		})},
-	{name: "rate above the server's", want: one(limits.Sleep), noise: anyNoise, args: []string{"--threads=4", "--rate=1000", "--time=12"}},
+	{name: "rate above the server's", want: one(cause.Sleep), noise: anyNoise, args: []string{"--threads=4", "--rate=1000", "--time=12"}},
 	{name: "rate", args: []string{"oltp_point_select", "--threads=4", "--rate=100", "--time=8"}, noise: anyNoise},
 }
 

@@ -1,12 +1,15 @@
 package compare
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/cause"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/host"
 	"github.com/benchwatch/benchwatch/agent/model/table"
@@ -293,20 +296,20 @@ func (c *Comparison) madeBy(i int) string {
 // servers' pressure on each other differs.
 func (c *Comparison) limited(groups []Group) string {
 	all := make([]groupLimits, len(groups))
-	first, known, shares := map[limits.Limit]bool{}, false, 0
+	first, known, shares := map[cause.Limit]bool{}, false, 0
 	for i := range groups {
 		all[i] = limitsOf(groups[i].Runs)
 		first[all[i].first] = true
-		known = known || all[i].first != limits.Unknown
+		known = known || all[i].first != cause.Unknown
 	}
 	var parts []string
-	named := map[limits.Limit]bool{}
+	named := map[cause.Limit]bool{}
 	for i := range groups {
 		text, l := c.Groups[i], &all[i]
 		switch l.first {
-		case limits.Unknown:
+		case cause.Unknown:
 			text += " is not known"
-		case limits.Unlimited:
+		case cause.Unlimited:
 			text += " by nothing, it did all that it was asked to"
 		default:
 			text += " by " + l.text(l.first)
@@ -334,12 +337,20 @@ func (c *Comparison) limited(groups []Group) string {
 		for _, m := range byMeasure(c.changes(inLimits, i)) {
 			if most := largestChange(m); most.isNotable() {
 				text += fmt.Sprintf("; %s %s", most.line.Measure, most.values()) + in
-				named[limits.FlowControl] = true
+				named[cause.FlowControl] = true
 			}
 		}
 		for _, l := range cameOrVanished(&all[0], &all[i]) {
 			if !named[l] && max(all[0].share[l], all[i].share[l]) >= limits.LeastShare { // another load may have the rest
 				text += "; " + string(l) + " " + shareOf(&all[0], l) + " → " + shareOf(&all[i], l) + in
+			}
+		}
+		for _, change := range []struct {
+			verb          string
+			before, after *groupLimits
+		}{{"disappeared", &all[i], &all[0]}, {"appeared", &all[0], &all[i]}} {
+			for _, name := range causesOnlyIn(change.after, change.before) {
+				text += "; " + name + " " + change.verb + in
 			}
 		}
 	}
@@ -349,8 +360,8 @@ func (c *Comparison) limited(groups []Group) string {
 // cameOrVanished returns the limits that most runs of one group and no run of the other have, in
 // order. It omits the first limit of either group, which is named elsewhere, unless the other group
 // has it too.
-func cameOrVanished(before, after *groupLimits) []limits.Limit {
-	var all []limits.Limit
+func cameOrVanished(before, after *groupLimits) []cause.Limit {
+	var all []cause.Limit
 	for _, pair := range [][2]*groupLimits{{before, after}, {after, before}} {
 		is, other := pair[0], pair[1]
 		for _, l := range is.order {
@@ -362,7 +373,21 @@ func cameOrVanished(before, after *groupLimits) []limits.Limit {
 	return all
 }
 
-func shareOf(g *groupLimits, l limits.Limit) string {
+// causesOnlyIn returns the causes that most runs of one group and no run of the other have, by name, with what they
+// concern.
+func causesOnlyIn(is, other *groupLimits) (all []string) {
+	for _, name := range slices.Sorted(maps.Keys(is.causes)) {
+		if 2*is.causes[name].runs > is.of && other.of > 0 && other.causes[name].runs == 0 {
+			if of := is.causes[name].of; of != "" {
+				name += " (" + table.Clip(of, longestFact) + ")"
+			}
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+func shareOf(g *groupLimits, l cause.Limit) string {
 	if g.runs[l] == 0 {
 		return "below " + table.Share(limits.LeastShare)
 	}
@@ -372,17 +397,41 @@ func shareOf(g *groupLimits, l limits.Limit) string {
 // groupLimits are the limits that the runs of a group have.
 type groupLimits struct {
 	// first limited most runs; second is the next one in most of them; empty without one.
-	first, second limits.Limit
-	title         map[limits.Limit]string
-	share         map[limits.Limit]float64 // mean of the runs that have it
-	runs          map[limits.Limit]int
-	order         []limits.Limit
-	ranked        [2]map[limits.Limit]int // number of runs in which it is first, or second
-	of            int                     // runs with a verdict
+	first, second cause.Limit
+	title         map[cause.Limit]string
+	share         map[cause.Limit]float64 // mean of the runs that have it
+	runs          map[cause.Limit]int
+	order         []cause.Limit
+	ranked        [2]map[cause.Limit]int // number of runs in which it is first, or second
+	of            int                    // runs with a verdict
+	causes        map[string]groupCause
+}
+
+// groupCause is in how many runs of a group a cause was found, and what it concerned in the first of them.
+type groupCause struct {
+	runs int
+	of   string
+}
+
+// addCauses counts each cause of a run once.
+func (g *groupLimits) addCauses(v *limits.Verdict) {
+	found := map[string]string{}
+	for i := range v.Findings {
+		for _, c := range v.Findings[i].Causes {
+			if _, known := found[c.Cause]; !known {
+				found[c.Cause] = c.Of
+			}
+		}
+	}
+	for name, of := range found {
+		one := g.causes[name]
+		one.runs, one.of = one.runs+1, cmp.Or(one.of, of)
+		g.causes[name] = one
+	}
 }
 
 // text formats a limit with its share, and the number of runs in which it has its rank.
-func (g *groupLimits) text(l limits.Limit) string {
+func (g *groupLimits) text(l cause.Limit) string {
 	text := g.title[l]
 	if g.share[l] > 0 {
 		text += " (" + table.Share(g.share[l]) + ")"
@@ -398,15 +447,16 @@ func (g *groupLimits) text(l limits.Limit) string {
 }
 
 func limitsOf(runs []review.Row) groupLimits {
-	g := groupLimits{first: limits.Unknown, title: map[limits.Limit]string{},
-		share: map[limits.Limit]float64{}, runs: map[limits.Limit]int{}, of: len(runs)}
-	g.ranked[0], g.ranked[1] = map[limits.Limit]int{}, map[limits.Limit]int{}
+	g := groupLimits{first: cause.Unknown, title: map[cause.Limit]string{},
+		share: map[cause.Limit]float64{}, runs: map[cause.Limit]int{}, of: len(runs), causes: map[string]groupCause{}}
+	g.ranked[0], g.ranked[1] = map[cause.Limit]int{}, map[cause.Limit]int{}
 	for i := range runs {
 		v := runs[i].Limits
 		g.ranked[0][v.First()]++
 		if v == nil {
 			continue
 		}
+		g.addCauses(v)
 		for j := range v.Findings {
 			f := &v.Findings[j]
 			if g.runs[f.Limit] == 0 {
@@ -424,7 +474,7 @@ func limitsOf(runs []review.Row) groupLimits {
 	for l := range g.share {
 		g.share[l] /= float64(g.runs[l])
 	}
-	for _, l := range append([]limits.Limit{limits.Unknown, limits.Unlimited}, g.order...) {
+	for _, l := range append([]cause.Limit{cause.Unknown, cause.Unlimited}, g.order...) {
 		if g.ranked[0][l] > g.ranked[0][g.first] || g.ranked[0][g.first] == 0 {
 			g.first = l
 		}

@@ -8,16 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/model/cause"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 )
-
-// serverPrograms are the process names of database servers and their proxies. The kernel cuts them
-// to 15 bytes.
-var serverPrograms = []string{
-	"mysqld", "mariadbd", "mongod", "mongos", "tidb-server", "tikv-server", "pd-server", "tiflash", "TiFlashMain", "mysql-proxyd",
-	"proxysql", "haproxy", "maxscale", "mysqlrouter", "envoy",
-}
 
 const (
 	// programsEvery is how often all processes are read. With many processes it is less often: one
@@ -133,6 +127,7 @@ func (p *Programs) readPrograms(tool int, ports []int, now time.Time, out *engin
 // sort finds the processes of the tool and of the run's servers.
 func (p *Programs) sort(tool int, ports []int, read map[int]process) {
 	var servers []int
+	serverPrograms := cause.Programs()
 	p.toolPIDs = nil
 	for pid, proc := range read {
 		switch {

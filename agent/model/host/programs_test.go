@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/model/engine"
+	_ "github.com/benchwatch/benchwatch/agent/model/engine/registry" // declares the names of their programs
 )
 
 // stat is a process as /proc shows it, its times in hundredths of a second.

@@ -1,11 +1,14 @@
 package limits
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/cause"
+	"github.com/benchwatch/benchwatch/agent/model/measure"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 )
 
@@ -64,6 +67,7 @@ type MachineEvidence struct {
 	// Servers are the run's servers on it.
 	Servers              []string
 	CPU, BusiestCore     Level   // high: from BusyCPU, BusyCore
+	Kernel               float64 // share of all cores for interrupts, mostly for the network
 	Steal, Disk, Network Level   // high: from HighSteal, BusyDisk, BusyNetwork
 	DiskWait             float64 // seconds of a read or write
 	DiskReadWait         float64 // seconds of a read
@@ -96,26 +100,61 @@ func (m *MachineEvidence) foreign() float64 {
 	return m.OthersCPU / (own + m.OthersCPU)
 }
 
+// Use returns who used the cores, as shares of what was used, without what other virtual machines took. It is unknown
+// if the processes of the tool, or of the servers on the machine, are unknown.
+func (m *MachineEvidence) Use() cause.CPUUse {
+	own := m.ToolCPU + m.ServersCPU
+	if !m.Server {
+		own = m.ToolCPU + orZero(m.ServersCPU)
+	}
+	all := own + m.OthersCPU
+	if !(all > 0) {
+		unknown := series.Unknown()
+		return cause.CPUUse{Tool: unknown, Servers: unknown, Other: unknown, Kernel: unknown}
+	}
+	kernel := 0.0
+	if used := m.CPU.Mean - orZero(m.Steal.Mean); used > 0 {
+		kernel = min(1, orZero(m.Kernel)/used)
+	}
+	programs := (1 - kernel) / all
+	return cause.CPUUse{Tool: m.ToolCPU * programs, Servers: orZero(m.ServersCPU) * programs, Other: m.OthersCPU * programs, Kernel: kernel}
+}
+
+// LargestUser names the tool or the servers beside it, whichever used more of the CPU; empty if that is not known. Trust
+// and limits both depend on it.
+func (m *MachineEvidence) LargestUser(tool string) string {
+	use := m.Use()
+	switch {
+	case use.Tool > use.Servers:
+		return tool
+	case use.Servers >= use.Tool && use.Servers > 0:
+		return m.servers()
+	}
+	return ""
+}
+
 // programs describes who used the CPU, after a colon; empty if that is not known.
 func (m *MachineEvidence) programs(tool string) string {
-	foreign := m.foreign()
-	if !series.IsKnown(foreign) {
+	use := m.Use()
+	if !series.IsKnown(use.Tool) {
 		return ""
 	}
-	all := m.ToolCPU + orZero(m.ServersCPU) + m.OthersCPU
 	var names []string
 	for _, p := range m.OtherPrograms {
-		if share := p.CPU / all; share >= namedProgram && len(names) < mostPrograms {
+		if share := use.Other * p.CPU / m.OthersCPU; share >= namedProgram && len(names) < mostPrograms {
 			names = append(names, p.Name+" "+table.Share(share))
 		}
 	}
-	others := table.Share(foreign)
+	others := table.Share(use.Other)
 	if len(names) > 0 {
 		others += " (" + strings.Join(names, ", ") + ")"
 	}
-	text := tool + " " + table.Share(m.ToolCPU/all)
+	text := tool + " " + table.Share(use.Tool)
 	if m.ServersCPU > 0 {
-		text += ", " + m.servers() + " " + table.Share(m.ServersCPU/all)
+		text += ", " + m.servers() + " " + table.Share(use.Servers)
+	}
+	if use.Kernel >= namedProgram {
+		others += ", interrupts (network) " + table.Share(use.Kernel)
 	}
 	return ": of what was used, " + text + ", other programs " + others
 }
@@ -152,8 +191,6 @@ const (
 	BusyNetwork = 0.8
 	Paused      = 0.2 // of flow control
 	lowSteal    = 0.05
-	// HighCheckpoint is a share of the limit of the checkpoint age.
-	HighCheckpoint = 0.8
 )
 
 // Slowdown compares the throughput while a server was in a state with the throughput in the rest of the run.
@@ -209,7 +246,10 @@ type StateEvidence struct {
 
 // ServerEvidence is what one server reported.
 type ServerEvidence struct {
-	Name    string
+	Name string
+	// Engine is the name of its engine. Reports is whether there are values of a measure; nil: of all.
+	Engine  string
+	Reports func(*measure.Measure) bool
 	Samples int
 	// Sessions is the mean number of active sessions by class, nil if unknown. Sessions that wait because writes are
 	// held back are in class flow_control, whatever they wait for; HeldBack has their number by their own class.
@@ -222,21 +262,25 @@ type ServerEvidence struct {
 	// that, which only Galera reports.
 	FlowControl     Level
 	FlowControlSent float64
-	// Appliers is the number of its applier threads, UsefulAppliers the number up to which more of them help.
-	Appliers, UsefulAppliers float64
-	LagSeconds               float64 // the highest
+	LagSeconds      float64 // the highest
 	// CPU is the use of the server's machine as the database reports it, unknown for most databases.
 	CPU             Level
 	ConnectionLimit float64 // unknown if it was not read during the run
 	Refused         float64 // connections
 	PoolReads       float64 // pages read from disk per second
 	PoolMisses      float64 // share of the pages that were asked for
-	// Checkpoint: the checkpoint age was HighCheckpoint of its limit or more. Purge: the history list was longer than
-	// PurgeLimit, above which writes are delayed.
-	Checkpoint, Purge Slowdown
-	PurgeLimit        float64
-	// Unflushed: by its settings, no commit waits until the redo or the binary log is on disk.
-	Unflushed bool
+	// Stalls are the states that its engine declares.
+	Stalls []StallEvidence
+	// Meanings are the tests that its settings give for a limit, see [cause.Meaning].
+	Meanings map[cause.Limit]string
+}
+
+// StallEvidence is how long a server was in a state in which it does less, and what that cost. From is the value from
+// which on it is in that state.
+type StallEvidence struct {
+	*cause.Stall
+	Slowdown
+	From string
 }
 
 // enough returns the evidence without the values that have too few samples.
@@ -259,6 +303,27 @@ func (e *Evidence) enough() *Evidence {
 		out.RoundTrip = unknown
 	}
 	return &out
+}
+
+// engine returns the engine of the run's servers: of the first one if there are several.
+func (e *Evidence) engine() string {
+	if len(e.Servers) == 0 {
+		return ""
+	}
+	return e.Servers[0].Engine
+}
+
+// waits returns what sessions of the run's servers wait for, states first.
+func (e *Evidence) waits() (all []cause.Wait) {
+	for i := range e.Servers {
+		for _, w := range cause.WaitsOf(e.Servers[i].Engine, e.Servers[i].Reports) {
+			if !slices.ContainsFunc(all, func(o cause.Wait) bool { return o.Class == w.Class && o.State == w.State }) {
+				all = append(all, w)
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b cause.Wait) int { return cmp.Compare(min(1, len(b.State)), min(1, len(a.State))) })
+	return all
 }
 
 // orZero returns v, 0 if it is unknown.

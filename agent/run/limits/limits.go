@@ -9,56 +9,14 @@ import (
 	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/cause"
+	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/table"
-)
-
-// Limit is what can limit a run.
-type Limit string
-
-// The limits that Find can find.
-const (
-	ServerCPU    Limit = "CPU of a server's machine"
-	SharedCPU    Limit = "CPU of generator and servers on one machine"
-	GeneratorCPU Limit = "CPU of the generator's machine"
-	ToolCPU      Limit = "CPU of the tool"
-	ProcessCPU   Limit = "CPU of a server"
-	OneCore      Limit = "one core of the generator's machine"
-	ServerCore   Limit = "one core of a server"
-	Clients      Limit = "too few clients"
-	RowLocks     Limit = "row locks"
-	Locks        Limit = "table or metadata locks"
-	UserLocks    Limit = "user-level locks"
-	Sleep        Limit = "sleep in the server"
-	ThreadPool   Limit = "thread pool"
-	State        Limit = "another wait in the server"
-	Latches      Limit = "latches within the server"
-	FlowControl  Limit = "flow control"
-	Replication  Limit = "synchronous replication"
-	Commit       Limit = "commits"
-	Disk         Limit = "disk"
-	Pool         Limit = "buffer pool"
-	Checkpoint   Limit = "checkpoints"
-	Purge        Limit = "purge"
-	Connections  Limit = "max_connections"
-	Ports        Limit = "ports of the generator"
-	Files        Limit = "open files of the generator"
-	Network      Limit = "network"
-	RoundTrip    Limit = "round trip"
-	Outside      Limit = "network, proxy or pause of the tool"
-	Steal        Limit = "other virtual machines"
-	OtherLoad    Limit = "another load on the servers"
-	Neighbours   Limit = "other programs on the machine"
-	Rate         Limit = "queueing before the tool's rate"
-
-	// Unlimited replaces a limit if the run reached its configured rate, Unknown if nothing is known to explain most of
-	// the clients' time.
-	Unlimited Limit = "no limit"
-	Unknown   Limit = "not known"
 )
 
 // LimitFinding is a limit with its evidence.
 type LimitFinding struct {
-	Limit Limit `json:"limit"`
+	Limit cause.Limit `json:"limit"`
 	// Of is the server or program that was at the limit; empty for other limits.
 	Of string `json:"of,omitempty"`
 	// Evidence is a sentence with the numbers, Test an experiment that would confirm the finding.
@@ -68,14 +26,41 @@ type LimitFinding struct {
 	Seconds float64 `json:"seconds,omitempty"`
 	// Share is how much of the clients' time it explains, from 0 to 1.
 	Share float64 `json:"share"`
+	// Causes explain the finding, the largest share first. Without a known cause it is empty.
+	Causes []CauseFinding `json:"causes,omitempty"`
+	// Unexplained is set if causes of the limit are declared, but none of them was found.
+	Unexplained bool `json:"-"`
+}
+
+// CauseFinding is a cause of a limit with its evidence.
+type CauseFinding struct {
+	Cause string `json:"cause"`
+	// Of is the statement, table, setting or server that it concerns; empty for other causes.
+	Of string `json:"of,omitempty"`
+	// Evidence is a sentence with the numbers, Test what would confirm the cause.
+	Evidence string `json:"evidence"`
+	Test     string `json:"test"`
+	// Share is how much of the clients' time it explains, from 0 to 1.
+	Share float64 `json:"share"`
 }
 
 // Title names the limit, and whose it is.
 func (f *LimitFinding) Title() string {
-	if f.Of != "" && (f.Limit == ProcessCPU || f.Limit == ToolCPU) {
+	switch {
+	case f.Of != "" && (f.Limit == cause.ProcessCPU || f.Limit == cause.ToolCPU):
 		return "CPU of " + f.Of
+	case f.Of != "" && f.Limit == cause.SharedCPU:
+		return "CPU, used mostly by " + f.Of
 	}
 	return string(f.Limit)
+}
+
+// Advice is the test of the finding: that of its first cause, since it says more.
+func (f *LimitFinding) Advice() string {
+	if len(f.Causes) > 0 {
+		return f.Causes[0].Test
+	}
+	return f.Test
 }
 
 // Missing is evidence that is missing, and how to get it the next time; empty if that is not known.
@@ -108,16 +93,16 @@ type Verdict struct {
 }
 
 // First returns the limit that explains most of the clients' time.
-func (v *Verdict) First() Limit {
+func (v *Verdict) First() cause.Limit {
 	switch {
 	case v == nil || v.MostlyUnknown():
-		return Unknown
+		return cause.Unknown
 	case len(v.Findings) > 0:
 		return v.Findings[0].Limit
 	case v.Unlimited != "":
-		return Unlimited
+		return cause.Unlimited
 	}
-	return Unknown
+	return cause.Unknown
 }
 
 // MostlyUnknown reports whether more of the clients' time is unexplained than any finding explains.
@@ -138,62 +123,29 @@ const (
 	mostFindings = 5
 )
 
-// wait is what sessions wait for, and what limits then.
-type wait struct {
-	class, state, waits string
-	limit               Limit
-	test                string
-}
-
-// waits are what sessions wait for, as engines name it, with what limits then. A state is the
-// beginning of a name; rules with a state come before the rule for their class.
-var waits = []wait{
-	{"lock", "user lock", "waited for a user-level lock (GET_LOCK)", UserLocks,
-		"find the session that holds it (IS_USED_LOCK(name), performance_schema.metadata_locks or MariaDB's METADATA_LOCK_INFO), and what it does while it holds it"},
-	{"latch", "thread pool", "waited for a thread of the server's thread pool", ThreadPool, "repeat with a larger thread_pool_size and thread_pool_max_threads, or with thread_handling=one-thread-per-connection"},
-	{"other", "user sleep", "slept in the server (SLEEP)", Sleep, "repeat with statements without SLEEP"},
-	{"row_lock", "", "waited for a row lock", RowLocks, "spread the writes over more rows, or shorten the transactions: if the throughput rises, this was the cause"},
-	{"lock", "", "waited for a lock of a table or its metadata", Locks, "find what holds it: DDL, LOCK TABLES or a backup in another session, or the clients' own statements if their engine locks whole tables (MyISAM)"},
-	{"commit", "", "waited in commit, for the redo or binary log", Commit, "repeat with innodb_flush_log_at_trx_commit=2 and sync_binlog=0, for the test only: if the throughput rises, this was the cause"},
-	{"replication", "", "waited in commit for a replica's acknowledgement", Replication, "repeat without semi-synchronous replication"},
-	{"disk", "", "waited for a disk", Disk, "repeat with a larger buffer pool or a faster disk"},
-	{"latch", "", "waited for a latch within the server", Latches, "repeat with fewer threads: if the throughput does not fall, this was the cause"},
-	{"network", "", "sent or received data", Network, "repeat with the tool on the server's machine, or with smaller results"},
-}
-
 // rule is a limit with the function that finds it. Everything that a rule reads was computed before.
 type rule[T any] struct {
-	limit Limit
+	limit cause.Limit
 	// find returns the finding without its limit; its share is unknown or 0 if there is no finding.
 	find func(*T) LimitFinding
 }
 
-// The rules, by what they are applied to. A new limit is an entry here or in waits and, if its share is
-// not part of the evidence, a step of newShares.
+// The rules, by what they are applied to. A wait, a state that slows a server, or advice is declared by the engine, see
+// package cause. A new limit is an entry here and, if its share is not part of the evidence, a step of newShares.
 var (
 	failures = []rule[Evidence]{
-		{Connections, (*Evidence).refusal},
-		{Ports, func(e *Evidence) LimitFinding {
-			return finding(certainly(e.NoPort != ""), "widen net.ipv4.ip_local_port_range, or use connections again instead of opening new ones",
+		{cause.Connections, (*Evidence).refusal},
+		{cause.Ports, func(e *Evidence) LimitFinding {
+			return finding(certainly(e.NoPort != ""), cause.Advice("", cause.Ports),
 				"%s", "the generator had no port left for a connection: "+e.NoPort)
 		}},
-		{Files, func(e *Evidence) LimitFinding {
+		{cause.Files, func(e *Evidence) LimitFinding {
 			return finding(certainly(e.NoFile != ""), "raise the limit of open files of "+e.Tool+" (ulimit -n)",
 				"%s could open no more files, and each connection needs one: %s", e.Tool, e.NoFile)
 		}},
 	}
-	stalls = []rule[serverShares]{
-		{Checkpoint, func(s *serverShares) LimitFinding {
-			return finding(s.checkpoint, "repeat with a larger redo log (innodb_log_file_size, innodb_redo_log_capacity), or with more I/O capacity to flush pages",
-				"the redo log of %s that no checkpoint covers was at %s of its limit or more%s", s.Name, table.Share(HighCheckpoint), s.Checkpoint.text())
-		}},
-		{Purge, func(s *serverShares) LimitFinding {
-			return finding(s.purge, "repeat with more innodb_purge_threads, or without innodb_max_purge_lag",
-				"the history list of %s was longer than its innodb_max_purge_lag of %s%s", s.Name, table.Rounded(s.PurgeLimit), s.Purge.text())
-		}},
-	}
 	pools = []rule[serverShares]{
-		{Pool, func(s *serverShares) LimitFinding {
+		{cause.Pool, func(s *serverShares) LimitFinding {
 			read, time := "", fmt.Sprintf("clients waited for pages for %s of their time", table.Share(s.pool))
 			if series.IsKnown(s.read) {
 				read = fmt.Sprintf(", a read of the disk takes %.2g ms", s.read*1000)
@@ -201,63 +153,61 @@ var (
 			if s.estimated {
 				time = fmt.Sprintf("an estimate of %s of the clients' time, since neither waits for pages nor disks were observed", table.Share(s.pool))
 			}
-			return finding(s.pool, "repeat with a larger innodb_buffer_pool_size, or with less data: if the throughput rises, this was the cause",
+			return finding(s.pool, cause.Advice(s.Engine, cause.Pool),
 				"%s read %s pages/s from disk, %s of those that were asked for%s: %s", s.Name, table.Rounded(s.PoolReads), table.Share(s.PoolMisses), read, time)
 		}},
 	}
 	instances = []rule[serverShares]{
-		{ServerCPU, func(s *serverShares) LimitFinding {
-			return finding(s.ran, "repeat on an instance with more or faster cores, or with cheaper statements",
+		{cause.ServerCPU, func(s *serverShares) LimitFinding {
+			return finding(s.ran, cause.Advice(s.Engine, cause.ServerCPU),
 				"clients ran statements on %s for %s of their time while nearly all of its cores were busy. They were %s busy on average, as the database reports it", s.Name, table.Share(s.ran), table.Share(s.CPU.Mean))
 		}},
 	}
 	sessionRules = []rule[shares]{
-		{State, func(s *shares) LimitFinding {
+		{cause.State, func(s *shares) LimitFinding {
 			names, _ := s.where(other)
-			return finding(s.inState, "find in the server's documentation what sessions in this state wait for",
+			return finding(s.inState, s.advice(cause.State),
 				"clients were in the state %q on %s for %s", s.state, names, s.ofClients(s.inState))
 		}},
-		{FlowControl, (*shares).flowControl},
+		{cause.FlowControl, (*shares).flowControl},
 	}
 	machineRules = []rule[machineShares]{
-		{ToolCPU, func(m *machineShares) LimitFinding { return m.confinedBy(&m.tool) }},
-		{ProcessCPU, func(m *machineShares) LimitFinding { return m.confinedBy(&m.local) }},
-		{Neighbours, func(m *machineShares) LimitFinding {
+		{cause.ToolCPU, func(m *machineShares) LimitFinding { return m.confinedBy(&m.tool) }},
+		{cause.ProcessCPU, func(m *machineShares) LimitFinding { return m.confinedBy(&m.local) }},
+		{cause.Neighbours, func(m *machineShares) LimitFinding {
 			return finding(m.byOthers, "repeat while nothing else runs on "+m.Name,
 				"because of other programs, clients waited for a core of %s for %s of their time%s", m.Name, table.Share(m.byOthers), m.use())
 		}},
-		{ServerCPU, func(m *machineShares) LimitFinding {
-			return m.cores(!m.Generator, "repeat on more or faster cores, or with cheaper statements")
+		{cause.ServerCPU, func(m *machineShares) LimitFinding {
+			return m.cores(!m.Generator, m.of.advice(cause.ServerCPU))
 		}},
-		{SharedCPU, func(m *machineShares) LimitFinding {
-			return m.cores(m.Generator && m.Server, "move "+m.of.e.Tool+" to a machine of its own")
+		{cause.SharedCPU, (*machineShares).sharedCores},
+		{cause.GeneratorCPU, func(m *machineShares) LimitFinding {
+			return m.cores(m.Generator && !m.Server, m.of.advice(cause.GeneratorCPU))
 		}},
-		{GeneratorCPU, func(m *machineShares) LimitFinding {
-			return m.cores(m.Generator && !m.Server, "add a generator, or take a faster one: if the throughput rises, this was the cause")
+		{cause.ServerCore, func(m *machineShares) LimitFinding {
+			return m.fullCore(m.Server, m.of.advice(cause.ServerCore))
 		}},
-		{ServerCore, func(m *machineShares) LimitFinding {
-			return m.fullCore(m.Server, "look for a single thread: replication, interrupts of one queue, a purge")
+		{cause.OneCore, func(m *machineShares) LimitFinding {
+			return m.fullCore(m.Generator, m.of.advice(cause.OneCore))
 		}},
-		{OneCore, func(m *machineShares) LimitFinding {
-			return m.fullCore(m.Generator, "start a second process of the tool, or spread the interrupts of the network over the cores")
-		}},
-		{Steal, func(m *machineShares) LimitFinding {
-			return finding(m.stolen(), "repeat on a machine of its own, or at another time",
+		{cause.Steal, func(m *machineShares) LimitFinding {
+			return finding(m.stolen(), m.of.advice(cause.Steal),
 				"other virtual machines took %s of the CPU of %s", table.Share(m.Steal.Mean), m.title())
 		}},
-		{Disk, func(m *machineShares) LimitFinding {
-			return finding(m.disk, "repeat with a faster disk, a larger buffer pool or fewer fsyncs",
+		{cause.Disk, func(m *machineShares) LimitFinding {
+			return finding(m.disk, "repeat with a faster disk, a larger cache or fewer fsyncs",
 				"a disk of %s was busy for %s of the time on average%s", m.title(), table.Share(m.Disk.Mean), waitText(m.DiskWait))
 		}},
 	}
 	links = []rule[machineShares]{
-		{Network, func(m *machineShares) LimitFinding {
+		{cause.Network, func(m *machineShares) LimitFinding {
 			return finding(m.Network.High*certainly(m.Network.High >= 0.3), "repeat with a faster link, or with smaller results",
 				"the link of %s was used by %s on average, and by at least %s for %s of the time", m.Name, table.Share(m.Network.Mean), table.Share(BusyNetwork), table.Share(m.Network.High))
 		}},
 	}
 	roundTrips = []rule[shares]{
-		{RoundTrip, func(s *shares) LimitFinding {
+		{cause.RoundTrip, func(s *shares) LimitFinding {
 			e := s.e
 			return finding(s.travelled*certainly(e.RoundTrip >= localRoundTrip || !e.beside(e.RoundTripTo)), "repeat with the tool nearer to the servers, or with more threads",
 				"each of %s statements of a transaction takes a round trip of at least %.2g ms to %s: %s of the clients' time", table.Rounded(e.Statements), e.RoundTrip*1000, e.RoundTripTo, table.Share(s.travelled))
@@ -285,7 +235,7 @@ func Find(e *Evidence) Verdict {
 	e = e.enough()
 	f := &finder{shares: newShares(e)}
 	apply(f, failures, e)
-	apply(f, stalls, f.servers...)
+	f.addStalls()
 	apply(f, pools, f.servers...)
 	f.addWaits()
 	apply(f, sessionRules, f.shares)
@@ -321,7 +271,7 @@ func apply[T any](f *finder, rules []rule[T], to ...*T) {
 }
 
 // add adds a finding if its share is large enough.
-func (f *finder) add(limit Limit, finding LimitFinding) {
+func (f *finder) add(limit cause.Limit, finding LimitFinding) {
 	if finding.Share >= LeastShare {
 		finding.Limit, finding.Share = limit, rounded(finding.Share)
 		f.v.Findings = append(f.v.Findings, finding)
@@ -342,15 +292,15 @@ func (f *finder) rank() {
 		return f.Share
 	}
 	slices.SortStableFunc(all, func(a, b LimitFinding) int { return cmp.Compare(weight(b), weight(a)) })
-	of := func(limit Limit) int {
+	of := func(limit cause.Limit) int {
 		return slices.IndexFunc(all, func(one LimitFinding) bool { return one.Limit == limit })
 	}
-	effect, cause := of(Replication), of(FlowControl)
-	if effect < 0 || cause < effect || all[cause].Share < all[effect].Share/2 {
+	effect, origin := of(cause.Replication), of(cause.FlowControl)
+	if effect < 0 || origin < effect || all[origin].Share < all[effect].Share/2 {
 		return
 	}
-	moved := all[cause]
-	f.v.Findings = slices.Insert(slices.Delete(all, cause, cause+1), effect, moved)
+	moved := all[origin]
+	f.v.Findings = slices.Insert(slices.Delete(all, origin, origin+1), effect, moved)
 }
 
 // isRefused reports whether a server refused connections.
@@ -359,11 +309,12 @@ func (e *Evidence) isRefused() bool {
 }
 
 func (e *Evidence) refusal() LimitFinding {
-	out := finding(certainly(e.isRefused()), "raise max_connections above the threads and what else connects, or lower the threads",
+	out := finding(certainly(e.isRefused()), cause.Advice(e.engine(), cause.Connections),
 		"%s", "a server refused connections: "+e.RefusedByServer)
 	for i := range e.Servers {
 		s := &e.Servers[i]
-		limit := "its max_connections"
+		name := cmp.Or(cause.Setting(s.Engine, cause.Connections), "limit of connections")
+		limit := "its " + name
 		if s.ConnectionLimit > 0 {
 			limit += " of " + table.Rounded(s.ConnectionLimit)
 		}
@@ -372,8 +323,8 @@ func (e *Evidence) refusal() LimitFinding {
 			out.Evidence = fmt.Sprintf("%s refused %s since %s was reached", s.Name, plural(s.Refused, "connection"), limit)
 			return out
 		case e.RefusedByServer != "" && s.ConnectionLimit > 0:
-			out.Evidence = fmt.Sprintf("a server refused connections (%s); the max_connections of %s is %s",
-				e.RefusedByServer, s.Name, table.Rounded(s.ConnectionLimit))
+			out.Evidence = fmt.Sprintf("a server refused connections (%s); the %s of %s is %s",
+				e.RefusedByServer, name, s.Name, table.Rounded(s.ConnectionLimit))
 			return out
 		}
 	}
@@ -394,41 +345,49 @@ const leastBack = 0.02
 
 // addWaits adds the waits that the sessions themselves report.
 func (f *finder) addWaits() {
-	for i, c := range waits {
-		share, waiting, also := f.waits[i], c.waits, ""
-		names, stop := f.where(c.class)
-		finding := LimitFinding{Share: share, Test: c.test, Seconds: stop.Seconds}
-		if c.limit == Commit && f.isUnflushed() {
-			finding.Test = "find what else holds commits, such as a backup or a slow write of the logs: by their settings no commit waits for a flush (innodb_flush_log_at_trx_commit, sync_binlog)"
-		}
-		if c.class == "replication" && f.paused != nil {
-			waiting, finding.Test = "waited for the other nodes of the cluster (certification)", "repeat with one node"
+	for i, c := range f.waits {
+		share, also := f.waited[i], ""
+		names, stop := f.where(c.Class)
+		finding := LimitFinding{Share: share, Test: cmp.Or(f.meaning(&c), c.Test), Seconds: stop.Seconds}
+		if c.Class == engine.Replication && f.paused != nil {
 			also = f.heldBackToo()
 		}
 		stopped := stop.text(f.e.Seconds)
 		if stop.Seconds >= mostStopped*share*f.e.Seconds {
-			if c.limit == RowLocks {
-				finding.Test = "find the session that held the rows (INNODB_TRX, sys.innodb_lock_waits), and what it did meanwhile"
-			}
-			finding.Evidence = fmt.Sprintf("%s: the clients %s on %s%s", stopped, waiting, names, also)
+			finding.Test = cmp.Or(c.Stopped, finding.Test)
+			finding.Evidence = fmt.Sprintf("%s: the clients %s on %s%s", stopped, c.Waits, names, also)
 		} else {
 			if stop.Seconds > 0 {
 				also += "; " + stopped
 			}
-			finding.Evidence = fmt.Sprintf("clients %s on %s for %s%s", waiting, names, f.ofClients(share), also)
+			finding.Evidence = fmt.Sprintf("clients %s on %s for %s%s", c.Waits, names, f.ofClients(share), also)
 		}
-		f.add(c.limit, finding)
+		f.add(c.Limit, finding)
 	}
 }
 
-// isUnflushed reports whether no server in which sessions waited in commit flushes a log at each commit.
-func (s *shares) isUnflushed() bool {
+// meaning returns what the settings of all servers on which sessions waited mean for the limit; empty if there is a
+// server for which they mean nothing.
+func (s *shares) meaning(w *cause.Wait) (test string) {
 	for i := range s.e.Servers {
-		if one := &s.e.Servers[i]; one.Sessions["commit"] > 0 && !one.Unflushed {
-			return false
+		if one := &s.e.Servers[i]; one.Sessions[w.Class] > 0 {
+			if test = one.Meanings[w.Limit]; test == "" {
+				return ""
+			}
 		}
 	}
-	return true
+	return test
+}
+
+// addStalls adds the states in which servers did less.
+func (f *finder) addStalls() {
+	for _, server := range f.servers {
+		for i, share := range server.stalled {
+			stall := &server.Stalls[i]
+			f.add(stall.Limit, finding(share, cause.Advice(server.Engine, stall.Limit),
+				stall.Text+"%s", server.Name, stall.From, stall.text()))
+		}
+	}
 }
 
 // heldBackToo explains why fewer clients are reported to wait for a cluster than its sessions show, or names flow
@@ -449,20 +408,13 @@ func (s *shares) heldBackToo() string {
 }
 
 func (s *shares) flowControl() LimitFinding {
-	out := LimitFinding{Share: s.heldBack, Test: "make the server that is behind faster, start it if it is down, or run without it"}
+	out := LimitFinding{Share: s.heldBack, Test: s.advice(cause.FlowControl)}
 	out.Evidence = "clients waited for flow control for " + s.ofClients(s.heldBack)
 	if s.paused != nil && s.paused.FlowControl.Mean >= s.heldBack {
 		out.Evidence = fmt.Sprintf("writes were held back for %s of the time", table.Share(s.heldBack))
 	}
 	if s.asked != nil {
 		out.Evidence += fmt.Sprintf(", and %s asked for it %s", s.asked.Name, times(s.asked.FlowControlSent))
-		out.Test = "raise wsrep_slave_threads and gcs.fc_limit of " + s.asked.Name + ", or run without that node"
-		if useful := math.Round(s.asked.UsefulAppliers); useful > s.asked.Appliers {
-			out.Test += fmt.Sprintf("; more appliers than its %s help up to %s (wsrep_cert_deps_distance)",
-				table.Rounded(s.asked.Appliers), table.Rounded(useful))
-		} else if useful <= s.asked.Appliers {
-			out.Test = fmt.Sprintf("raise gcs.fc_limit of %s, or run without that node; more appliers than its %s do not help, as wsrep_cert_deps_distance is %s", s.asked.Name, table.Rounded(s.asked.Appliers), table.Rounded(useful))
-		}
 	}
 	return out
 }
@@ -508,6 +460,33 @@ func (m *machineShares) cores(hasRole bool, test string) LimitFinding {
 		"%s", text+use)
 }
 
+// mostOfCores is the share of what tool and servers used together from which on one of them used nearly all.
+const mostOfCores = 0.8
+
+// sharedCores returns the finding about too few cores for the tool and the servers beside it. It is named after the one
+// that used most, and the advice follows from what each of them used.
+func (m *machineShares) sharedCores() LimitFinding {
+	tool := m.of.e.Tool
+	out := m.cores(m.Generator && m.Server, "move "+tool+" to a machine of its own")
+	use := m.Use()
+	out.Of = m.LargestUser(tool)
+	if out.Of == "" {
+		return out
+	}
+	moved := fmt.Sprintf("a machine of its own for %s would free %s of what was used", tool, table.Share(use.Tool))
+	switch own := use.Tool / (use.Tool + use.Servers); {
+	case own >= mostOfCores:
+		out.Test = fmt.Sprintf("make the script of %s cheaper, or spread it over more cores: %s used only %s", tool, m.servers(), table.Share(use.Servers))
+	case own >= 0.5:
+		out.Test = "move " + tool + " to a machine of its own: it used more than " + m.servers()
+	case own >= 1-mostOfCores:
+		out.Test = "repeat with cheaper statements, or with more cores; " + moved
+	default:
+		out.Test = "repeat with cheaper statements, or on more or faster cores; " + moved
+	}
+	return out
+}
+
 // use describes how busy the cores were, and with what.
 func (m *machineShares) use() string {
 	if m.Cores == 0 {
@@ -543,9 +522,9 @@ func (f *finder) lag() {
 }
 
 // ofServers are limits to which another load on the servers contributes, so it gets a share of their findings.
-var ofServers = []Limit{
-	ServerCPU, SharedCPU, ProcessCPU, ServerCore, RowLocks, Locks, UserLocks, ThreadPool, Latches, FlowControl, Replication,
-	Commit, Disk, Pool, Network,
+var ofServers = []cause.Limit{
+	cause.ServerCPU, cause.SharedCPU, cause.ProcessCPU, cause.ServerCore, cause.RowLocks, cause.Locks, cause.UserLocks, cause.ThreadPool, cause.Latches, cause.FlowControl, cause.Replication,
+	cause.Commit, cause.Disk, cause.Pool, cause.Network,
 }
 
 func (f *finder) others() {
@@ -561,7 +540,7 @@ func (f *finder) others() {
 		}
 	}
 	share = max(share, LeastShare)
-	f.add(OtherLoad, finding(share, "repeat while nothing else uses the servers",
+	f.add(cause.OtherLoad, finding(share, "repeat while nothing else uses the servers",
 		"%s", f.e.OtherLoad))
 }
 
@@ -573,7 +552,7 @@ func (f *finder) clients() {
 	}
 	if fixed := min(f.outside, f.e.MinLatency*f.e.Throughput/f.e.Threads); fixed >= LeastShare &&
 		f.e.Threads*f.e.Seconds >= leastClientSeconds && f.toolKnown() {
-		f.add(Outside, finding(fixed, "repeat with the tool on the server's machine, without a proxy and without think time, or with more threads",
+		f.add(cause.Outside, finding(fixed, "repeat with the tool on the server's machine, without a proxy and without think time, or with more threads",
 			"for %s of their time the clients had no statement in a server, and the threads of %s neither ran nor waited for a core; even the fastest transaction took %.3g ms of %.3g ms on average", table.Share(f.outside), f.e.Tool, f.e.MinLatency*1000, f.e.Threads/f.e.Throughput*1000))
 		f.outside -= fixed
 	}
@@ -587,7 +566,7 @@ func (f *finder) clients() {
 	if busiest >= spareCPU || explained >= 0.5 || name == "" || f.running+f.byClass[other] >= 0.5 || f.outside >= 0.5 {
 		return
 	}
-	f.add(Clients, finding(1-explained, "repeat with twice the threads: if the throughput rises, this was the cause",
+	f.add(cause.Clients, finding(1-explained, "repeat with twice the threads: if the throughput rises, this was the cause",
 		"%s, each of which waits for its answer, make %s transactions/s of %.3g ms; nothing was at its limit, the busiest CPU (%s) at %s", plural(f.e.Threads, "client"), table.Rounded(f.e.Throughput), f.e.Threads/f.e.Throughput*1000, name, table.Share(busiest)))
 	f.running, f.outside = 0, 0
 }
@@ -677,7 +656,7 @@ func (f *finder) rate() {
 	made, sure := MadeRate(f.e.Throughput, f.e.Rate, f.e.Seconds, f.e.Queue)
 	switch {
 	case !made:
-		f.add(Rate, finding(max(LeastShare, 1-f.explained()), "repeat with more threads, or a lower rate",
+		f.add(cause.Rate, finding(max(LeastShare, 1-f.explained()), "repeat with more threads, or a lower rate",
 			"%s made %s: the others queued in it, as all of its threads were busy", f.e.Tool, of))
 		return
 	case !sure:
@@ -686,7 +665,7 @@ func (f *finder) rate() {
 		return
 	}
 	f.v.Findings = slices.DeleteFunc(f.v.Findings, func(l LimitFinding) bool {
-		return !slices.Contains([]Limit{Connections, Ports, Files}, l.Limit)
+		return !slices.Contains([]cause.Limit{cause.Connections, cause.Ports, cause.Files}, l.Limit)
 	})
 	f.v.Unlimited = "the run made " + of
 	if f.e.Throughput < sameRate*f.e.Rate {

@@ -1,11 +1,16 @@
 package limits
 
 import (
+	_ "github.com/benchwatch/benchwatch/agent/model/engine/registry"
+	_ "github.com/benchwatch/benchwatch/agent/model/host"
+
 	"fmt"
 	"math"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/benchwatch/benchwatch/agent/model/cause"
 )
 
 var nan = math.NaN()
@@ -19,8 +24,17 @@ func machine(name string, generator, server bool, targets ...string) MachineEvid
 // server returns a server about which everything is known.
 func server(name string, sessions map[string]float64) ServerEvidence {
 	return ServerEvidence{
-		Name: name, Samples: 120, Sessions: sessions, FlowControl: Level{nan, nan}, CPU: Level{nan, nan}, Appliers: nan, UsefulAppliers: nan, FlowControlSent: nan, LagSeconds: nan,
+		Name: name, Engine: "mysql", Samples: 120, Sessions: sessions, FlowControl: Level{nan, nan}, CPU: Level{nan, nan}, FlowControlSent: nan, LagSeconds: nan,
 		ConnectionLimit: 200, Refused: 0, PoolReads: 10, PoolMisses: 0.0001,
+	}
+}
+
+// stall puts the server into a state that its engine declares.
+func (s *ServerEvidence) stall(limit cause.Limit, from string, d Slowdown) {
+	for _, one := range cause.StallsOf(s.Engine) {
+		if one.Limit == limit {
+			s.Stalls = append(s.Stalls, StallEvidence{one, d, from})
+		}
 	}
 }
 
@@ -49,92 +63,92 @@ func quiet(change func(*Evidence)) *Evidence {
 func TestFindLimits(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*Evidence)
-		limit  Limit
+		limit  cause.Limit
 		text   string
 	}{
-		"too few clients": {func(*Evidence) {}, Clients, "32 clients, each of which waits for its answer, make 4000 transactions/s of 8 ms"},
+		"too few clients": {func(*Evidence) {}, cause.Clients, "32 clients, each of which waits for its answer, make 4000 transactions/s of 8 ms"},
 		// From a run of 16 threads that update one row on MariaDB 10.11, on a busy machine.
 		"hot row": {func(e *Evidence) {
 			e.Threads = 16
 			e.Servers[0] = server("n1", map[string]float64{"row_lock": 14.6, "running": 1.2})
 			e.Machines[1].CPU = Level{1, 1}
-		}, RowLocks, "clients waited for a row lock on n1 for 91 % of their time, 15 of 16 on average"},
+		}, cause.RowLocks, "clients waited for a row lock on n1 for 91 % of their time, 15 of 16 on average"},
 		"server CPU": {func(e *Evidence) {
 			e.Servers[0] = server("n1", map[string]float64{"running": 28})
 			e.Machines[1].CPU, e.Machines[1].Waiting = Level{0.97, 0.95}, 19
-		}, ServerCPU, "clients waited for a core of db1 for 59 % of their time, and ran on one for another 23 % while nearly all were busy. Its 8 cores were 97 % busy"},
+		}, cause.ServerCPU, "clients waited for a core of db1 for 59 % of their time, and ran on one for another 23 % while nearly all were busy. Its 8 cores were 97 % busy"},
 		"server CPU, which only the database reports": {func(e *Evidence) {
 			e.Machines = e.Machines[:1]
 			e.Servers[0] = server("n1", map[string]float64{"running": 28})
 			e.Servers[0].CPU = Level{0.97, 0.95}
-		}, ServerCPU, "clients ran statements on n1 for 83 % of their time while nearly all of its cores were busy. They were 97 % busy on average, as the database reports it"},
+		}, cause.ServerCPU, "clients ran statements on n1 for 83 % of their time while nearly all of its cores were busy. They were 97 % busy on average, as the database reports it"},
 		"generator CPU": {func(e *Evidence) {
 			e.Machines[0].CPU, e.Machines[0].Tool = Level{0.98, 1}, ThreadsEvidence{7.8, 9, 0, nan}
-		}, GeneratorCPU, "8 cores were 98 % busy"},
+		}, cause.GeneratorCPU, "8 cores were 98 % busy"},
 		"one core of the generator": {func(e *Evidence) {
 			e.Machines[0].CPU, e.Machines[0].BusiestCore = Level{0.13, 0}, Level{0.99, 1}
-		}, OneCore, "one core of gen was full for 100 % of the time, while all were 13 % busy"},
+		}, cause.OneCore, "one core of gen was full for 100 % of the time, while all were 13 % busy"},
 		"generator and server on one machine": {func(e *Evidence) {
 			e.shared(ThreadsEvidence{3, 8, 0, nan}, ThreadsEvidence{5, 15, 0, nan}).CPU = Level{1, 1}
-		}, SharedCPU, "clients waited for a core of vm for 72 % of their time, and ran on one for another 25 %"},
+		}, cause.SharedCPU, "clients waited for a core of vm for 72 % of their time, and ran on one for another 25 %"},
 		// From a VM on which compilers run beside the benchmark.
 		"other programs of many clients": {func(e *Evidence) {
 			m := e.shared(ThreadsEvidence{0.8, 9, 0, nan}, ThreadsEvidence{1.7, 18, 0, nan})
 			m.CPU, m.ToolCPU, m.ServersCPU, m.OthersCPU = Level{1, 1}, 100, 200, 660
 			m.OtherPrograms = []ProgramEvidence{{"make", 600}, {"python3", 48}, {"cron", 1}}
-		}, Neighbours, "because of other programs, clients waited for a core of vm for 69 % of their time. Its 8 cores were 100 % busy: of what was used, sysbench 10 %, n1 21 %, other programs 69 % (make 62 %, python3 5 %)"},
+		}, cause.Neighbours, "because of other programs, clients waited for a core of vm for 69 % of their time. Its 8 cores were 100 % busy: of what was used, sysbench 10 %, n1 21 %, other programs 69 % (make 62 %, python3 5 %)"},
 		"few other programs": {func(e *Evidence) {
 			m := e.shared(ThreadsEvidence{2.5, 9, 0, nan}, ThreadsEvidence{5.2, 15, 0, nan})
 			m.CPU, m.ToolCPU, m.ServersCPU, m.OthersCPU = Level{1, 1}, 300, 600, 20
-		}, SharedCPU, "sysbench 33 %, n1 65 %, other programs 2.2 %"},
+		}, cause.SharedCPU, "sysbench 33 %, n1 65 %, other programs 2.2 %"},
 		// What the cores were idle is not what other programs took.
 		"few other programs beside idle cores": {func(e *Evidence) {
 			m := e.shared(ThreadsEvidence{0.2, 2, 0, nan}, ThreadsEvidence{6, 12, 0, nan})
 			m.CPU, m.ToolCPU, m.ServersCPU, m.OthersCPU = Level{0.77, 0.2}, 16, 600, 4
-		}, SharedCPU, "clients waited for a core of vm for 44 % of their time. Its 8 cores were 77 % busy: of what was used, sysbench 2.6 %, n1 97 %, other programs 0.65 %"},
+		}, cause.SharedCPU, "clients waited for a core of vm for 44 % of their time. Its 8 cores were 77 % busy: of what was used, sysbench 2.6 %, n1 97 %, other programs 0.65 %"},
 		"other programs on the generator": {func(e *Evidence) {
 			m := &e.Machines[0]
 			m.CPU, m.ToolCPU, m.OthersCPU, m.Tool = Level{1, 1}, 100, 860, ThreadsEvidence{0.8, 12, 0, nan}
-		}, Neighbours, "sysbench 10 %, other programs 90 %"},
+		}, cause.Neighbours, "sysbench 10 %, other programs 90 %"},
 		"quota beside other programs": {func(e *Evidence) {
 			m := e.shared(ThreadsEvidence{0.1, 2, 0, nan}, ThreadsEvidence{0.2, 28, 0.9, nan})
 			m.CPU, m.ToolCPU, m.ServersCPU, m.OthersCPU = Level{1, 1}, 10, 20, 900
 			e.Servers[0] = server("n1", map[string]float64{"running": 12})
-		}, ProcessCPU, "used all of its CPU quota of 20 % of a core; clients waited because of that for 79 % of their time"},
+		}, cause.ProcessCPU, "used all of its CPU quota of 20 % of a core; clients waited because of that for 79 % of their time"},
 		"quota of the tool beside other programs": {func(e *Evidence) {
 			m := e.shared(ThreadsEvidence{0.1, 28, 0.9, nan}, ThreadsEvidence{0.2, 2, 0, nan})
 			m.CPU, m.ToolCPU, m.ServersCPU, m.OthersCPU = Level{1, 1}, 10, 20, 900
 			e.Servers[0] = server("n1", map[string]float64{"running": 12})
-		}, ToolCPU, "used all of its CPU quota of 10 % of a core; clients waited because of that for 79 % of their time"},
+		}, cause.ToolCPU, "used all of its CPU quota of 10 % of a core; clients waited because of that for 79 % of their time"},
 		"pinned servers": {func(e *Evidence) {
 			e.shared(ThreadsEvidence{0.4, 0.1, 0, nan}, ThreadsEvidence{1, 25, 0, nan})
-		}, ProcessCPU, "waited for a core although the cores of vm were only 20 % busy: it may be bound to a few of them; clients waited because of that for 78 % of their time"},
+		}, cause.ProcessCPU, "waited for a core although the cores of vm were only 20 % busy: it may be bound to a few of them; clients waited because of that for 78 % of their time"},
 		"pinned servers, as their threads report": {func(e *Evidence) {
 			e.shared(ThreadsEvidence{0.4, 0.1, 0, 8}, ThreadsEvidence{1, 25, 0, 1})
-		}, ProcessCPU, "may use only 1 of the 8 cores of vm, and used 100 % of that; clients waited because of that for 78 % of their time"},
+		}, cause.ProcessCPU, "may use only 1 of the 8 cores of vm, and used 100 % of that; clients waited because of that for 78 % of their time"},
 		"pinned servers beside other programs": {func(e *Evidence) {
 			m := e.shared(ThreadsEvidence{0.4, 0.1, 0, 8}, ThreadsEvidence{0.9, 25, 0, 1})
 			m.CPU, m.ToolCPU, m.ServersCPU, m.OthersCPU = Level{1, 1}, 40, 100, 660
-		}, ProcessCPU, "may use only 1 of the 8 cores of vm, and used 90 % of that; clients waited because of that for 66 % of their time"},
+		}, cause.ProcessCPU, "may use only 1 of the 8 cores of vm, and used 90 % of that; clients waited because of that for 66 % of their time"},
 		// The servers use all that the tool may not.
 		"pinned tool on a machine that its servers fill": {func(e *Evidence) {
 			m := e.shared(ThreadsEvidence{0.7, 12, 0, 1}, ThreadsEvidence{7.2, 12, 0, 8})
 			m.CPU, m.ToolCPU, m.ServersCPU, m.OthersCPU = Level{1, 1}, 90, 860, 5
-		}, SharedCPU, "n1 90 %"},
+		}, cause.SharedCPU, "n1 90 %"},
 		// A client can't wait for a core of two that only it and its server use.
 		"other programs of one client": {func(e *Evidence) {
 			e.Threads = 1
 			m := e.shared(ThreadsEvidence{0.2, 0.2, 0, 8}, ThreadsEvidence{0.31, 0.29, 0, 8})
 			m.CPU, m.ToolCPU, m.ServersCPU, m.OthersCPU = Level{1, 1}, 20, 31, 900
 			e.Servers[0] = server("n1", map[string]float64{"running": 0.6})
-		}, Neighbours, "because of other programs, clients waited for a core of vm for 49 % of their time"},
+		}, cause.Neighbours, "because of other programs, clients waited for a core of vm for 49 % of their time"},
 		// A client can't use two cores itself, but its server does.
 		"no other programs": {func(e *Evidence) {
 			e.Threads = 1
 			m := e.shared(ThreadsEvidence{0.1, 0, 0, nan}, ThreadsEvidence{7, 0.1, 0, nan})
 			m.CPU, m.ToolCPU, m.ServersCPU, m.OthersCPU = Level{1, 1}, 10, 900, 5
 			e.Servers[0] = server("n1", map[string]float64{"running": 0.9})
-		}, SharedCPU, "clients used the cores of vm for 100 % of their time while nearly all were busy. Its 8 cores were 100 % busy: of what was used, sysbench 1.1 %, n1 98 %"},
+		}, cause.SharedCPU, "clients used the cores of vm for 100 % of their time while nearly all were busy. Its 8 cores were 100 % busy: of what was used, sysbench 1.1 %, n1 98 %"},
 		"flow control": {func(e *Evidence) {
 			e.Servers = []ServerEvidence{server("n1", map[string]float64{"running": 3, "flow_control": 20}), server("n2", map[string]float64{}), server("n3", map[string]float64{})}
 			for i := range e.Servers {
@@ -142,14 +156,14 @@ func TestFindLimits(t *testing.T) {
 			}
 			e.Servers[2].FlowControlSent = 214
 			e.Machines[1].Servers = []string{"n1", "n2", "n3"}
-		}, FlowControl, "writes were held back for 71 % of the time, and n3 asked for it 214 times"},
+		}, cause.FlowControl, "writes were held back for 71 % of the time, and n3 asked for it 214 times"},
 		"flow control in certification": {func(e *Evidence) {
 			e.Threads = 8
 			e.Servers = []ServerEvidence{server("n1", map[string]float64{"running": 0.5, "flow_control": 4.45, "replication": 2.3, "row_lock": 0.55}), server("n3", map[string]float64{})}
 			e.Servers[0].FlowControl, e.Servers[1].FlowControl = Level{0.61, 1}, Level{0.61, 1}
 			e.Servers[1].FlowControlSent = 286
 			e.Machines[1].Servers = []string{"n1", "n3"}
-		}, FlowControl, "writes were held back for 61 % of the time, and n3 asked for it 286 times"},
+		}, cause.FlowControl, "writes were held back for 61 % of the time, and n3 asked for it 286 times"},
 		// From a Galera node whose appliers have 3 % of a core, which is nearly enough.
 		"certification with some flow control": {func(e *Evidence) {
 			e.Threads = 6
@@ -157,112 +171,112 @@ func TestFindLimits(t *testing.T) {
 			e.Servers[0].FlowControl, e.Servers[1].FlowControl = Level{0.13, 0.1}, Level{0.13, 0.1}
 			e.Servers[1].FlowControlSent = 91
 			e.Machines[1].Servers = []string{"n1", "n3"}
-		}, Replication, "clients waited for the other nodes of the cluster (certification) on n1 for 75 % of their time, 4.5 of 6 on average; n3 asked for flow control 91 times, which held writes back for 13 % of the time"},
+		}, cause.Replication, "clients waited for the other nodes of the cluster (certification) on n1 for 75 % of their time, 4.5 of 6 on average; n3 asked for flow control 91 times, which held writes back for 13 % of the time"},
 		"commit": {func(e *Evidence) {
 			e.Servers[0] = server("n1", map[string]float64{"running": 1, "commit": 29})
-		}, Commit, "clients waited in commit, for the redo or binary log on n1 for 91 % of their time, 29 of 32"},
+		}, cause.Commit, "clients waited in commit, for the redo or binary log on n1 for 91 % of their time, 29 of 32"},
 		"disk": {func(e *Evidence) {
 			e.Servers[0] = server("n1", map[string]float64{"running": 1, "disk": 27})
-		}, Disk, "clients waited for a disk on n1 for 84 % of their time"},
+		}, cause.Disk, "clients waited for a disk on n1 for 84 % of their time"},
 		"buffer pool": {func(e *Evidence) {
 			e.Servers[0] = server("n1", map[string]float64{"running": 30})
 			e.Servers[0].PoolReads, e.Servers[0].PoolMisses, e.Machines[1].DiskReadWait = 9000, 0.06, 0.003
-		}, Pool, "n1 read 9000 pages/s from disk, 6 % of those that were asked for, a read of the disk takes 3 ms: clients waited for pages for 84 % of their time"},
+		}, cause.Pool, "n1 read 9000 pages/s from disk, 6 % of those that were asked for, a read of the disk takes 3 ms: clients waited for pages for 84 % of their time"},
 		// From a server whose disk is limited to a rate by a control group: the disk itself is fast.
 		"buffer pool by sessions": {func(e *Evidence) {
 			e.Servers[0] = server("n1", map[string]float64{"running": 1, "disk": 30})
 			e.Servers[0].PoolReads, e.Servers[0].PoolMisses = 300, 0.2
-		}, Pool, "a read of the disk takes 0.2 ms: clients waited for pages for 94 % of their time"},
+		}, cause.Pool, "a read of the disk takes 0.2 ms: clients waited for pages for 94 % of their time"},
 		"buffer pool, estimated": {func(e *Evidence) {
 			e.Servers[0] = server("n1", map[string]float64{"running": 30})
 			e.Servers[0].PoolReads, e.Servers[0].PoolMisses, e.Machines = 9000, 0.06, e.Machines[:1]
-		}, Pool, "an estimate of 60 % of the clients' time"},
+		}, cause.Pool, "an estimate of 60 % of the clients' time"},
 		// From a MariaDB with 40 % of a core: most requests have not been read when the sessions are sampled.
 		"quota of the server, requests not read": {func(e *Evidence) {
 			e.Threads, e.Throughput, e.Statements, e.RoundTrip, e.MeanRoundTrip = 8, 40, 16, 0.0007, 0.03
 			e.shared(ThreadsEvidence{0.1, 0.1, 0, nan}, ThreadsEvidence{0.4, 7, 0.9, nan})
 			e.Servers[0] = server("n1", map[string]float64{"running": 2.2, "network": 2.5})
-		}, ProcessCPU, "used all of its CPU quota of 40 % of a core; clients waited because of that for 88 %"},
+		}, cause.ProcessCPU, "used all of its CPU quota of 40 % of a core; clients waited because of that for 88 %"},
 		// The quota's periods of 100 ms are in step with the ticks: of one tool all sessions run at
 		// each tick, of another one none.
 		"quota of the tool, in step": {func(e *Evidence) {
 			e.Threads = 8
 			e.shared(ThreadsEvidence{0.1, 7, 0.9, nan}, ThreadsEvidence{0.2, 0.1, 0, nan})
 			e.Servers[0] = server("n1", map[string]float64{"running": 7.5})
-		}, ToolCPU, "used all of its CPU quota of 10 % of a core"},
+		}, cause.ToolCPU, "used all of its CPU quota of 10 % of a core"},
 		"quota of the server, in step": {func(e *Evidence) {
 			e.Threads = 8
 			e.Throughput, e.Statements, e.RoundTrip, e.MeanRoundTrip = 10, 16, 0.05, 0.055
 			e.shared(ThreadsEvidence{0.1, 0.1, 0, nan}, ThreadsEvidence{0.4, 7, 0.9, nan})
 			e.Servers[0] = server("n1", map[string]float64{"running": 0.5})
-		}, ProcessCPU, "used all of its CPU quota of 40 % of a core"},
+		}, cause.ProcessCPU, "used all of its CPU quota of 40 % of a core"},
 		"round trip beside others' load": {func(e *Evidence) {
 			e.Threads, e.Throughput, e.Statements, e.RoundTrip, e.MeanRoundTrip = 8, 900, 1, 0.007, 0.008
 			e.Servers[0], e.RoundTripTo, e.MinLatency = server("n1", map[string]float64{"running": 0.5}), "n1", 0.0075
 			e.shared(ThreadsEvidence{0.1, 0.4, 0, nan}, ThreadsEvidence{0.2, 0.4, 0, nan}).CPU = Level{1, 1}
-		}, RoundTrip, "a round trip of at least 7 ms"},
+		}, cause.RoundTrip, "a round trip of at least 7 ms"},
 		"local round trip": {func(e *Evidence) {
 			e.Threads, e.Throughput, e.Statements, e.RoundTrip, e.MeanRoundTrip = 1, 10000, 1, 0.00006, 0.00007
 			e.Servers[0] = server("n1", map[string]float64{"running": 0.3, "network": 0.2})
 			e.RoundTripTo = "n1"
 			e.shared(ThreadsEvidence{0.2, 0.01, 0, nan}, ThreadsEvidence{0.3, 0.01, 0, nan})
-		}, Clients, "1 client, each of which"},
-		"max_connections":               {func(e *Evidence) { e.Servers[0].Refused = 12 }, Connections, "n1 refused 12 connections since its max_connections of 200 was reached"},
-		"limit of connections not read": {func(e *Evidence) { e.Servers[0].Refused, e.Servers[0].ConnectionLimit = 1, nan }, Connections, "n1 refused 1 connection since its max_connections was reached"},
+		}, cause.Clients, "1 client, each of which"},
+		"max_connections":               {func(e *Evidence) { e.Servers[0].Refused = 12 }, cause.Connections, "n1 refused 12 connections since its max_connections of 200 was reached"},
+		"limit of connections not read": {func(e *Evidence) { e.Servers[0].Refused, e.Servers[0].ConnectionLimit = 1, nan }, cause.Connections, "n1 refused 1 connection since its max_connections was reached"},
 		"checkpoint": {func(e *Evidence) {
 			e.Servers[0] = server("n1", map[string]float64{"running": 31})
-			e.Servers[0].Checkpoint = Slowdown{Held: 0.9, During: 100, Otherwise: 1000}
-		}, Checkpoint, "no checkpoint covers was at 80 % of its limit or more for 90 % of the time: 100 transactions/s then, 1000 otherwise"},
+			e.Servers[0].stall(cause.Checkpoint, "80 %", Slowdown{Held: 0.9, During: 100, Otherwise: 1000})
+		}, cause.Checkpoint, "no checkpoint covers was at 80 % of its limit or more for 90 % of the time: 100 transactions/s then, 1000 otherwise"},
 		// From a backup that holds the global lock while the redo log is nearly full.
 		"lock beside a checkpoint": {func(e *Evidence) {
 			e.Servers[0] = server("n1", map[string]float64{"running": 6, "lock": 22})
-			e.Servers[0].Checkpoint = Slowdown{Held: 0.9, During: 800, Otherwise: 8400}
-		}, Locks, "clients waited for a lock of a table or its metadata on n1 for 69 % of their time, 22 of 32"},
+			e.Servers[0].stall(cause.Checkpoint, "80 %", Slowdown{Held: 0.9, During: 800, Otherwise: 8400})
+		}, cause.Locks, "clients waited for a lock of a table or its metadata on n1 for 69 % of their time, 22 of 32"},
 		"checkpoint all the time": {func(e *Evidence) {
 			e.Servers[0] = server("n1", map[string]float64{"running": 31})
-			e.Servers[0].Checkpoint = Slowdown{Held: 1, During: nan, Otherwise: nan, Stopped: 0.8}
+			e.Servers[0].stall(cause.Checkpoint, "80 %", Slowdown{Held: 1, During: nan, Otherwise: nan, Stopped: 0.8})
 			e.Machines[0].CPU = Level{0.8, 0.77}
-		}, Checkpoint, "of its limit or more for 100 % of the time: in 80 % of the time no transaction ended"},
+		}, cause.Checkpoint, "of its limit or more for 100 % of the time: in 80 % of the time no transaction ended"},
 		"purge": {func(e *Evidence) {
 			e.Servers[0] = server("n1", map[string]float64{"running": 31})
-			e.Servers[0].Purge, e.Servers[0].PurgeLimit = Slowdown{Held: 0.9, During: 250, Otherwise: 1000}, 100000
-		}, Purge, "history list of n1 was longer than its innodb_max_purge_lag of 100000 for 90 % of the time"},
-		"no port": {func(e *Evidence) { e.NoPort = "Can't connect to server on 'h' (99)" }, Ports, "no port left for a connection: Can't connect to server on 'h' (99)"},
-		"no file": {func(e *Evidence) { e.NoFile = "Can't create TCP/IP socket (24)" }, Files, "could open no more files, and each connection needs one: Can't"},
+			e.Servers[0].stall(cause.Purge, "100000", Slowdown{Held: 0.9, During: 250, Otherwise: 1000})
+		}, cause.Purge, "history list of n1 was longer than its innodb_max_purge_lag of 100000 for 90 % of the time"},
+		"no port": {func(e *Evidence) { e.NoPort = "Can't connect to server on 'h' (99)" }, cause.Ports, "no port left for a connection: Can't connect to server on 'h' (99)"},
+		"no file": {func(e *Evidence) { e.NoFile = "Can't create TCP/IP socket (24)" }, cause.Files, "could open no more files, and each connection needs one: Can't"},
 		"refused at once": {func(e *Evidence) {
 			*e = Evidence{Seconds: 0.1, Threads: 64, Rate: nan, Throughput: nan, Statements: nan, ForeignShare: nan, RefusedByServer: "error 1040: Too many connections"}
-		}, Connections, "error 1040"},
+		}, cause.Connections, "error 1040"},
 		"round trip": {func(e *Evidence) {
 			e.RoundTrip, e.RoundTripTo = 0.0003, "n1"
 			e.Servers[0] = server("n1", map[string]float64{"running": 6})
-		}, RoundTrip, "a round trip of at least 0.3 ms to n1: 75 %"},
+		}, cause.RoundTrip, "a round trip of at least 0.3 ms to n1: 75 %"},
 		// The tool goes through a proxy that is no target, and the agent does not.
 		"round trip of others than the agent": {func(e *Evidence) {
 			e.RoundTrip, e.RoundTripTo, e.MinLatency = 0.00005, "n1", 0.006
 			e.Servers[0] = server("n1", map[string]float64{"running": 3})
-		}, Outside, "the threads of sysbench neither ran nor waited for a core; even the fastest transaction took 6 ms of 8 ms on average"},
+		}, cause.Outside, "the threads of sysbench neither ran nor waited for a core; even the fastest transaction took 6 ms of 8 ms on average"},
 		"another load": {func(e *Evidence) {
 			e.OtherLoad, e.ForeignShare = "the servers executed 80000 statements/s, the tool sent 10000", 0.875
 			e.Servers[0] = server("n1", map[string]float64{"running": 30})
 			e.Machines[1].CPU, e.Machines[1].Waiting = Level{0.97, 0.95}, 19
-		}, OtherLoad, "executed 80000"},
+		}, cause.OtherLoad, "executed 80000"},
 		"a little other load": {func(e *Evidence) {
 			e.OtherLoad, e.ForeignShare = "the servers executed 13000 statements/s, the tool sent 10000", 0.23
 			e.Servers[0] = server("n1", map[string]float64{"running": 30})
 			e.Machines[1].CPU, e.Machines[1].Waiting = Level{0.97, 0.95}, 22
-		}, ServerCPU, "clients waited for a core of db1 for 69 % of their time"},
-		"link": {func(e *Evidence) { e.Machines[1].Network = Level{0.93, 0.95} }, Network, "the link of db1 was used by 93 %"},
+		}, cause.ServerCPU, "clients waited for a core of db1 for 69 % of their time"},
+		"link": {func(e *Evidence) { e.Machines[1].Network = Level{0.93, 0.95} }, cause.Network, "the link of db1 was used by 93 %"},
 		"slower than asked": {func(e *Evidence) {
 			e.Rate, e.Throughput = 8000, 4000
-		}, Rate, "4000 of the 8000 transactions/s"},
+		}, cause.Rate, "4000 of the 8000 transactions/s"},
 		"slower than asked, and some commits": {func(e *Evidence) {
 			e.Rate, e.Throughput = 8000, 4000
 			e.Servers[0] = server("n1", map[string]float64{"running": 6, "commit": 7})
-		}, Rate, "4000 of the 8000 transactions/s"},
+		}, cause.Rate, "4000 of the 8000 transactions/s"},
 		"slower than asked for a reason": {func(e *Evidence) {
 			e.Rate, e.Throughput = 800000, 4000
 			e.Servers[0] = server("n1", map[string]float64{"running": 6, "commit": 24})
-		}, Commit, "clients waited in commit, for the redo or binary log on n1 for 75 %"},
+		}, cause.Commit, "clients waited in commit, for the redo or binary log on n1 for 75 %"},
 	} {
 		v := Find(quiet(c.change))
 		if len(v.Findings) == 0 {
@@ -287,7 +301,7 @@ func TestSuggestedTests(t *testing.T) {
 		}, "repeat with innodb_flush_log_at_trx_commit=2"},
 		"commits that flush no log": {func(e *Evidence) {
 			e.Servers[0] = server("n1", map[string]float64{"commit": 29})
-			e.Servers[0].Unflushed = true
+			e.Servers[0].Meanings = map[cause.Limit]string{cause.Commit: "by their settings no commit waits for a flush"}
 		}, "by their settings no commit waits for a flush"},
 		"row locks": {func(e *Evidence) {
 			e.Servers[0] = server("n1", map[string]float64{"row_lock": 29})
@@ -330,7 +344,7 @@ func TestRateByChance(t *testing.T) {
 		{46, nan, false, true, false},
 	} {
 		v := Find(quiet(func(e *Evidence) { e.Rate, e.Throughput, e.Seconds, e.Queue = 50, c.throughput, 60, c.queue }))
-		missed := slices.ContainsFunc(v.Findings, func(f LimitFinding) bool { return f.Limit == Rate })
+		missed := slices.ContainsFunc(v.Findings, func(f LimitFinding) bool { return f.Limit == cause.Rate })
 		unknown := slices.ContainsFunc(v.Missing, func(m Missing) bool { return strings.Contains(m.What, "random intervals") })
 		if (v.Unlimited != "") != c.made || missed != c.missed || unknown != c.unknown {
 			t.Errorf("%+v: %+v", c, v)
@@ -444,7 +458,7 @@ func TestLagIsNamed(t *testing.T) {
 		e.Servers = append(e.Servers, server("n2", map[string]float64{}))
 		e.Servers[1].LagSeconds, e.Machines[1].Servers = 40, []string{"n1", "n2"}
 	}))
-	if len(v.Findings) != 1 || v.Findings[0].Limit != Clients || len(v.Behind) != 1 || !strings.Contains(v.Behind[0], "n2 was up to 40 s behind") {
+	if len(v.Findings) != 1 || v.Findings[0].Limit != cause.Clients || len(v.Behind) != 1 || !strings.Contains(v.Behind[0], "n2 was up to 40 s behind") {
 		t.Errorf("%+v", v)
 	}
 }
@@ -461,7 +475,7 @@ func TestRank(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		change func(*Evidence)
-		want   []Limit
+		want   []cause.Limit
 		text   string // in the last one
 	}{
 		"a standstill": {func(e *Evidence) {
@@ -470,12 +484,12 @@ func TestRank(t *testing.T) {
 			m.CPU, m.ToolCPU, m.ServersCPU, m.OthersCPU = Level{1, 1}, 100, 200, 660
 			e.Servers[0] = server("n1", map[string]float64{"lock": 11, "running": 10})
 			e.Servers[0].Stopped = map[string]Standstill{"lock": {Seconds: 40, From: 20, To: 60, Times: 1}}
-		}, []Limit{Locks, Neighbours}, "other programs 69 %"},
-		"a cause":           {galera(0.34, 0.35), []Limit{FlowControl, Replication}, "11 of 32 on average, without another 5 that flow control held back"},
-		"much more of else": {galera(0.16, 0.6), []Limit{Replication, FlowControl}, "held back for 16 %"},
+		}, []cause.Limit{cause.Locks, cause.Neighbours}, "other programs 69 %"},
+		"a cause":           {galera(0.34, 0.35), []cause.Limit{cause.FlowControl, cause.Replication}, "11 of 32 on average, without another 5 that flow control held back"},
+		"much more of else": {galera(0.16, 0.6), []cause.Limit{cause.Replication, cause.FlowControl}, "held back for 16 %"},
 	} {
 		v := Find(quiet(c.change))
-		var found []Limit
+		var found []cause.Limit
 		for _, f := range v.Findings {
 			found = append(found, f.Limit)
 		}
@@ -490,19 +504,19 @@ func TestRank(t *testing.T) {
 func TestWaitsByState(t *testing.T) {
 	for _, c := range []struct {
 		class, state string
-		want         Limit
+		want         cause.Limit
 		text         string
 	}{
-		{"lock", "user lock", UserLocks, "waited for a user-level lock"},
-		{"lock", "waiting for backup lock", Locks, "waited for a lock of a table"},
-		{"lock", "waiting for table level lock", Locks, "waited for a lock of a table"},
-		{"latch", "thread pool queue", ThreadPool, "thread pool"},
-		{"latch", "synch/mutex/innodb/trx_sys_mutex", Latches, "latch"},
-		{"other", "user sleep", Sleep, "slept in the server"},
-		{"other", "waiting for someone to free space", State, `in the state "waiting for someone to free space" on db1 for 75 % of their time`},
+		{"lock", "user lock", cause.UserLocks, "waited for a user-level lock"},
+		{"lock", "waiting for backup lock", cause.Locks, "waited for a lock of a table"},
+		{"lock", "waiting for table level lock", cause.Locks, "waited for a lock of a table"},
+		{"latch", "thread pool queue", cause.ThreadPool, "thread pool"},
+		{"latch", "synch/mutex/innodb/trx_sys_mutex", cause.Latches, "latch"},
+		{"other", "user sleep", cause.Sleep, "slept in the server"},
+		{"other", "waiting for someone to free space", cause.State, `in the state "waiting for someone to free space" on db1 for 75 % of their time`},
 	} {
 		v := Find(&Evidence{Seconds: 60, Threads: 8, Throughput: 100, Rate: nan, Servers: []ServerEvidence{{
-			Name: "db1", Samples: LeastSamples, Sessions: map[string]float64{c.class: 6.5, "running": 1},
+			Name: "db1", Engine: "mysql", Samples: LeastSamples, Sessions: map[string]float64{c.class: 6.5, "running": 1},
 			States: []StateEvidence{{c.class, c.state, 6}, {c.class, "something else", 0.5}},
 		}}})
 		if len(v.Findings) == 0 || v.Findings[0].Limit != c.want || !strings.Contains(v.Findings[0].Evidence, c.text) {

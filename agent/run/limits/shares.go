@@ -7,10 +7,12 @@ import (
 	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/cause"
+	"github.com/benchwatch/benchwatch/agent/model/engine"
 )
 
-// shares divides the clients' time among what may have limited them. It is computed before any rule reads it. Each step
-// takes a share of the time that the previous steps left in running and outside.
+// shares divides the clients' time among what may have limited them. newShares fills it, and only the
+// conclusions about clients and rate change it afterwards. Each step takes a share of the time that the previous steps left in running and outside.
 type shares struct {
 	e *Evidence
 	// running in a server, and outside, are the time that nothing explains yet. Without sessions, all time is outside.
@@ -20,9 +22,10 @@ type shares struct {
 	byState          map[StateEvidence]float64
 	servers          []*serverShares
 	machines         []*machineShares
-	pooled           float64   // of running: reading pages
-	waits            []float64 // by entry of the table waits
-	// state is the wait of class other, without a rule, that took most of the time.
+	pooled           float64      // of running: reading pages
+	waits            []cause.Wait // of the servers' engines
+	waited           []float64    // by entry of waits
+	// state is the wait of class other, without an entry in waits, that took most of the time.
 	state         string
 	inState       float64
 	paused, asked *ServerEvidence // of flow control
@@ -34,10 +37,11 @@ type shares struct {
 // serverShares are the shares of the time that the state of one server explains.
 type serverShares struct {
 	*ServerEvidence
-	checkpoint, purge, pool float64
-	ran                     float64 // while nearly all cores of its machine were busy, as only the database reports
-	estimated               bool    // pool, since neither waits for pages nor disks were observed
-	read                    float64 // seconds of a read of the disk, unknown if no disk was observed
+	stalled   []float64 // by entry of Stalls
+	pool      float64
+	ran       float64 // while nearly all cores of its machine were busy, as only the database reports
+	estimated bool    // pool, since neither waits for pages nor disks were observed
+	read      float64 // seconds of a read of the disk, unknown if no disk was observed
 }
 
 // machineShares are the shares of the time that one machine explains.
@@ -96,7 +100,7 @@ const (
 	// spareCPU is the mean use of CPU below which there is enough for more clients.
 	spareCPU = 0.75
 	// other is the class of waits that no other class has.
-	other = "other"
+	other = engine.Other
 )
 
 // newShares divides the clients' time. The order of the steps matters: a state that stops a server
@@ -190,11 +194,11 @@ func (s *shares) divideSessions() {
 			s.byState[StateEvidence{Class: state.Class, Name: state.Name}] += state.Sessions / threads
 		}
 	}
-	s.running, s.outside = s.byClass["running"], max(0, 1-total/threads)
+	s.running, s.outside = s.byClass[engine.Running], max(0, 1-total/threads)
 	if slices.ContainsFunc(s.e.Machines, func(m MachineEvidence) bool { return m.Server && (m.Generator || m.CPU.High >= busy) }) {
 		// A session that sends to its client waits for a core as others do; there is no network.
-		s.running += s.byClass["network"]
-		delete(s.byClass, "network")
+		s.running += s.byClass[engine.Network]
+		delete(s.byClass, engine.Network)
 	}
 }
 
@@ -233,7 +237,7 @@ func (s *shares) divideThreads() {
 // reports no wait for them. While they wait for something else, that is the cause, not the state.
 func (s *shares) takeStalls() {
 	left := 1.0
-	for _, class := range []string{"lock", "flow_control", "replication", "network", other} {
+	for _, class := range []string{engine.Lock, engine.FlowControlWait, engine.Replication, engine.Network, other} {
 		left -= s.byClass[class]
 	}
 	stall := func(state *Slowdown) float64 {
@@ -244,7 +248,9 @@ func (s *shares) takeStalls() {
 		return share
 	}
 	for _, server := range s.servers {
-		server.checkpoint, server.purge = stall(&server.Checkpoint), stall(&server.Purge)
+		for i := range server.Stalls {
+			server.stalled = append(server.stalled, stall(&server.Stalls[i].Slowdown))
+		}
 	}
 }
 
@@ -257,7 +263,7 @@ func (s *shares) takePool() {
 		if !(server.PoolReads > 0) || !(server.PoolMisses >= leastMisses) || !(s.e.Threads > 0) {
 			continue
 		}
-		waiting, sampled := server.Sessions["disk"]
+		waiting, sampled := server.Sessions[engine.Disk]
 		server.pool = orZero(waiting) / s.e.Threads
 		for _, m := range s.machines {
 			if !slices.Contains(m.Servers, server.Name) || !series.IsKnown(m.Disk.Mean) {
@@ -272,34 +278,35 @@ func (s *shares) takePool() {
 		if server.estimated = !sampled; server.estimated {
 			server.pool = min(0.9, estimatedMisses*server.PoolMisses)
 		}
-		take(server.pool-max(s.pooled, s.byClass["disk"]), &s.running, &s.outside)
+		take(server.pool-max(s.pooled, s.byClass[engine.Disk]), &s.running, &s.outside)
 		s.pooled = max(s.pooled, server.pool)
 		s.find(server.pool)
 	}
 }
 
-// takeWaits divides what sessions waited for among the entries of the table waits.
+// takeWaits divides what sessions waited for among the waits that the servers' engines declare.
 func (s *shares) takeWaits() {
-	s.waits = make([]float64, len(waits))
+	s.waits = s.e.waits()
+	s.waited = make([]float64, len(s.waits))
 	left := maps.Clone(s.byClass) // by class, without the states that have an entry
-	for i, c := range waits {
-		share := left[c.class]
-		if c.state != "" {
+	for i, c := range s.waits {
+		share := left[c.Class]
+		if c.State != "" {
 			share = 0
 			for state, of := range s.byState {
-				if state.Class == c.class && strings.HasPrefix(state.Name, c.state) {
+				if state.Class == c.Class && strings.HasPrefix(state.Name, c.State) {
 					share += of
 				}
 			}
-			share = min(left[c.class], share)
+			share = min(left[c.Class], share)
 			if left != nil {
-				left[c.class] -= share
+				left[c.Class] -= share
 			}
 		}
-		if c.class == "disk" {
+		if c.Class == engine.Disk {
 			share -= s.pooled
 		}
-		if s.waits[i] = share; s.find(share) && c.class == other {
+		if s.waited[i] = share; s.find(share) && c.Class == other {
 			s.byClass[other] -= share
 		}
 	}
@@ -312,7 +319,9 @@ func (s *shares) takeWaits() {
 // unruled it skips states that have an entry in waits.
 func (s *shares) largest(left float64, unruled bool) (name string, share float64) {
 	for state, of := range s.byState {
-		ruled := slices.ContainsFunc(waits, func(w wait) bool { return w.class == other && strings.HasPrefix(state.Name, w.state) })
+		ruled := slices.ContainsFunc(s.waits, func(w cause.Wait) bool {
+			return w.Class == other && w.State != "" && strings.HasPrefix(state.Name, w.State)
+		})
 		if state.Class == other && !(ruled && unruled) && (of > share || of == share && state.Name < name) {
 			name, share = state.Name, of
 		}
@@ -320,9 +329,12 @@ func (s *shares) largest(left float64, unruled bool) (name string, share float64
 	return name, min(share, left)
 }
 
+// advice returns the test of a limit that belongs to no single server.
+func (s *shares) advice(limit cause.Limit) string { return cause.Advice(s.e.engine(), limit) }
+
 // takeFlowControl takes the time in which writes were held back, beyond what the sessions show.
 func (s *shares) takeFlowControl() {
-	s.heldBack = s.byClass["flow_control"]
+	s.heldBack = s.byClass[engine.FlowControlWait]
 	if s.paused != nil {
 		take(s.paused.FlowControl.Mean-s.heldBack, &s.running, &s.outside)
 		s.heldBack = max(s.heldBack, s.paused.FlowControl.Mean)
@@ -339,7 +351,7 @@ func (s *shares) takeReportedCPU(server *serverShares) {
 	if hosted || !(server.CPU.High >= busy) || !(s.e.Threads > 0) {
 		return
 	}
-	server.ran = min(s.running, server.CPU.High*orZero(server.Sessions["running"])/s.e.Threads)
+	server.ran = min(s.running, server.CPU.High*orZero(server.Sessions[engine.Running])/s.e.Threads)
 	s.running -= server.ran
 	s.find(server.ran)
 }
@@ -438,8 +450,8 @@ func (m *machineShares) stolen() float64 {
 
 // takeDisk takes the time in which a disk was busy, unless sessions that wait for it show that time.
 func (s *shares) takeDisk(m *machineShares) {
-	if m.Server && m.Disk.High >= busy && s.byClass["disk"] < LeastShare {
-		m.disk = m.Disk.High * (take(s.running, &s.running, &s.outside) + s.byClass["commit"])
+	if m.Server && m.Disk.High >= busy && s.byClass[engine.Disk] < LeastShare {
+		m.disk = m.Disk.High * (take(s.running, &s.running, &s.outside) + s.byClass[engine.Commit])
 		s.find(m.disk)
 	}
 }

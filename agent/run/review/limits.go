@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/cause"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/host"
 	"github.com/benchwatch/benchwatch/agent/model/measure"
@@ -30,9 +31,7 @@ func limitsOf(h *record.History, r *Row, others []rundir.Meta) *limits.Verdict {
 	e := limits.Evidence{
 		Tool: cmp.Or(h.Snapshot.Meta.Tool, "the tool"), Seconds: r.DurationSeconds, Threads: threadsOf(r), Rate: series.Unknown(), Queue: r.queue,
 		Throughput: tps, Statements: series.Number(r.Values.Of(tool.QueryRate)) / tps,
-		RefusedByServer: messageWith(&h.Snapshot, "Too many connections", "max_user_connections"),
-		NoPort:          messageWith(&h.Snapshot, "annot assign requested address", "' (99)"),
-		NoFile:          messageWith(&h.Snapshot, "oo many open files", "socket (24)"),
+		RefusedByServer: messageWith(&h.Snapshot, cause.Connections), NoPort: messageWith(&h.Snapshot, cause.Ports), NoFile: messageWith(&h.Snapshot, cause.Files),
 	}
 	if rate := h.Snapshot.Meta.RatePerSecond; rate > 0 {
 		e.Rate = float64(rate)
@@ -71,6 +70,7 @@ func limitsOf(h *record.History, r *Row, others []rundir.Meta) *limits.Verdict {
 	if len(v.Findings) == 0 && !series.IsKnown(e.Throughput) {
 		return nil // of a run that did nothing, nothing was limited
 	}
+	v.Explain(views(h, r, &e))
 	nameStatement(&v, r.Executed)
 	return &v
 }
@@ -78,7 +78,8 @@ func limitsOf(h *record.History, r *Row, others []rundir.Meta) *limits.Verdict {
 // mostOfTheTime is the share of the servers' time above which a statement is named.
 const mostOfTheTime = 0.2
 
-// nameStatement names the statement that took the most time in the servers, in the findings about statements.
+// nameStatement names the statement that took the most time in the servers, in the findings about statements whose cause
+// is not known.
 func nameStatement(v *limits.Verdict, s *Statements) {
 	if s == nil || len(s.Kinds) == 0 || s.Kinds[0].Share < mostOfTheTime || s.Kinds[0].of != oneStatement {
 		return
@@ -86,9 +87,12 @@ func nameStatement(v *limits.Verdict, s *Statements) {
 	k := &s.Kinds[0]
 	for i := range v.Findings {
 		f := &v.Findings[i]
+		if len(f.Causes) > 0 {
+			continue
+		}
 		switch f.Limit {
-		case limits.RowLocks, limits.Locks, limits.Latches, limits.ServerCPU,
-			limits.SharedCPU, limits.ProcessCPU, limits.Disk, limits.Pool, limits.Commit:
+		case cause.RowLocks, cause.Locks, cause.Latches, cause.ServerCPU,
+			cause.SharedCPU, cause.ProcessCPU, cause.Disk, cause.Pool, cause.Commit:
 			f.Evidence += fmt.Sprintf("; %s of the statements' time in the servers was in %s, %s on average",
 				table.Share(k.Share), table.Clip(k.Text, longestStatement), table.Milliseconds.Signed(k.MeanSeconds))
 		}
@@ -105,9 +109,9 @@ func threadsOf(r *Row) float64 {
 	return float64(r.Threads)
 }
 
-// messageWith returns the tool's message with one of these texts; empty if it printed none. Clients in C print only the
-// number of a system error.
-func messageWith(s *ingest.Snapshot, texts ...string) string {
+// messageWith returns the tool's message that shows a limit; empty if it printed none.
+func messageWith(s *ingest.Snapshot, limit cause.Limit) string {
+	texts := cause.Messages(limit)
 	for _, m := range slices.Concat(s.Messages, []string{s.LastMessage}) {
 		if slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(m, text) }) {
 			return table.Clip(table.Plain(m), longestMessage)
@@ -156,7 +160,7 @@ func machineEvidence(h *record.History, one *record.Host) limits.MachineEvidence
 	samples := one.Tally(host.Busy)
 	m := limits.MachineEvidence{
 		Name: one.Host, Samples: samples.Whole(), Cores: one.Cores, Generator: one.Has(rundir.GeneratorHost), Server: one.Has(rundir.ServerHost), Servers: one.Targets,
-		CPU: of(host.Busy, limits.BusyCPU), BusiestCore: of(host.BusiestCore, limits.BusyCore), Steal: of(host.Steal, limits.HighSteal),
+		CPU: of(host.Busy, limits.BusyCPU), BusiestCore: of(host.BusiestCore, limits.BusyCore), Steal: of(host.Steal, limits.HighSteal), Kernel: mean(host.SoftIRQ),
 		Tool:    limits.ThreadsEvidence{Running: mean(host.ToolRunning), Waiting: mean(host.ToolWaiting), Held: mean(host.ToolHeld), Cores: last(host.ToolCores)},
 		Local:   limits.ThreadsEvidence{Running: mean(host.ServersRunning), Waiting: mean(host.ServersWaiting), Held: mean(host.ServersHeld), Cores: last(host.ServersCores)},
 		Waiting: mean(host.Waiting), Disk: of(host.DiskBusy, limits.BusyDisk), Network: of(host.NetworkBusy, limits.BusyNetwork),
@@ -195,20 +199,22 @@ func serverEvidence(h *record.History, s *record.Server, threads float64, stops 
 	mean := func(m *measure.Measure) float64 { t := tally(m); return t.Mean() }
 	samples := tally(engine.OpenConnections)
 	out := limits.ServerEvidence{
-		Name: s.Target, Samples: samples.Whole(), FlowControl: levelOf(tally(engine.FlowControl), limits.Paused), FlowControlSent: s.Increase(engine.FlowControlSent),
-		CPU: levelOf(tally(engine.MachineCPU), limits.BusyCPU), LagSeconds: largest(engine.LagSeconds), ConnectionLimit: settingOf(h, s.Target, string(limits.Connections)),
+		Name: s.Target, Engine: s.Engine, Samples: samples.Whole(), FlowControl: levelOf(tally(engine.FlowControl), limits.Paused), FlowControlSent: s.Increase(engine.FlowControlSent),
+		CPU: levelOf(tally(engine.MachineCPU), limits.BusyCPU), LagSeconds: largest(engine.LagSeconds), ConnectionLimit: settingOf(h, s.Target, cause.Setting(s.Engine, cause.Connections)),
 		Refused: s.Increase(engine.RefusedConnections), PoolReads: mean(engine.PagesRead), PoolMisses: mean(engine.PageMisses),
 	}
-	out.Appliers, out.UsefulAppliers = appliers(h, s.Target), tally(engine.UsefulAppliers).Last
 	if s.Engine == record.DumpEngine { // one difference, of all of the run
 		out.Samples = limits.LeastSamples
 	}
-	out.Checkpoint = slowdown(h, s.Target, engine.CheckpointAge, limits.HighCheckpoint, threads)
-	if out.PurgeLimit = settingOf(h, s.Target, "innodb_max_purge_lag"); out.PurgeLimit > 0 && delaysWrites(h, s, out.PurgeLimit) {
-		out.Purge = slowdown(h, s.Target, engine.HistoryList, out.PurgeLimit, threads)
+	view := newView(h, s)
+	out.Reports = view.Reports
+	out.Stalls = stallsOf(h, view, threads)
+	out.Meanings = map[cause.Limit]string{}
+	for _, w := range cause.WaitsOf(s.Engine, view.Reports) {
+		if meaning := cause.MeaningOf(view, w.Limit); meaning != nil {
+			out.Meanings[w.Limit] = meaning.Test
+		}
 	}
-	redo, binary := settingOf(h, s.Target, "innodb_flush_log_at_trx_commit"), settingOf(h, s.Target, "sync_binlog")
-	out.Unflushed = (redo == 0 || redo == 2) && (binary == 0 || binary > 1)
 	// No estimate is needed for servers that report at each tick which sessions flow control holds back.
 	observed := meanSessions(h, s.Target, engine.FlowControlSessions) > 0
 	for _, m := range engine.SessionMeasures() {
@@ -281,17 +287,6 @@ func (r *Row) onlyReads() bool {
 	return reads && !writes
 }
 
-// appliers returns how many threads of a server apply write sets, unknown if it does not replicate so.
-func appliers(h *record.History, target string) float64 {
-	n := h.Samples.Tally(record.ServerMeasure{Target: target, Measure: engine.ApplierThreads}).Last
-	for _, name := range []string{"wsrep_slave_threads", "wsrep_applier_threads"} {
-		if !series.IsKnown(n) {
-			n = settingOf(h, target, name)
-		}
-	}
-	return n
-}
-
 // ofWriters are the classes in which writers, and sessions that wait for them, are while writes are held back.
 var ofWriters = []*measure.Measure{engine.ReplicationSessions, engine.CommitSessions, engine.RowLockSessions}
 
@@ -326,23 +321,6 @@ func settingOf(h *record.History, target, name string) float64 {
 		}
 	}
 	return series.Unknown()
-}
-
-// delaysWrites reports whether a history list longer than innodb_max_purge_lag delays writes. MariaDB
-// delays none while nothing can be purged, for instance because of an old read view (MDEV-29401): the
-// list only grows then.
-func delaysWrites(h *record.History, s *record.Server, limit float64) bool {
-	if !slices.ContainsFunc(s.Versions, func(v string) bool { return strings.Contains(v, "MariaDB") }) {
-		return true
-	}
-	before := series.Unknown()
-	for _, v := range h.Samples.Values(record.ServerMeasure{Target: s.Target, Measure: engine.HistoryList}) {
-		if before >= limit && v < before {
-			return true
-		}
-		before = v
-	}
-	return false
 }
 
 // leastHigh is the least number of intervals with a high value: fewer are a passing state. One interval with a lower

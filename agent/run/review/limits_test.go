@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/cause"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/limits"
@@ -79,7 +80,7 @@ func sessions(more map[string]float64, classes map[string]float64) map[string]fl
 	return all
 }
 
-func finding(v *limits.Verdict, limit limits.Limit) *limits.LimitFinding {
+func finding(v *limits.Verdict, limit cause.Limit) *limits.LimitFinding {
 	i := slices.IndexFunc(v.Findings, func(f limits.LimitFinding) bool { return f.Limit == limit })
 	if i < 0 {
 		return nil
@@ -104,7 +105,7 @@ func TestLockOfSomeSeconds(t *testing.T) {
 	all[7].tps, all[15].tps = 300, 700 // in part
 	h := observedRun(t, 8, all)
 	r := NewRun(h)
-	f := finding(r.Limits, limits.Locks)
+	f := finding(r.Limits, cause.Locks)
 	if f == nil || f.Seconds != 8 || math.Abs(f.Share-8.0/24) > 0.01 || !strings.HasPrefix(f.Evidence, "no transaction ended for 8 of 24 s in one stretch, from second") {
 		t.Errorf("%+v", f)
 	}
@@ -122,7 +123,7 @@ func TestCountedRowLocks(t *testing.T) {
 			all[i] = second{1000, sessions(map[string]float64{"db_lock_wait_seconds_total": c.counted * float64(i)}, map[string]float64{"running": 5, "row_lock": c.sampled})}
 		}
 		r := NewRun(observedRun(t, 1, all))
-		f := finding(r.Limits, limits.RowLocks)
+		f := finding(r.Limits, cause.RowLocks)
 		if c.want/16 < limits.LeastShare {
 			if f != nil {
 				t.Errorf("%+v: %+v", c, f)
@@ -147,7 +148,7 @@ func TestFlowControlOfEachTick(t *testing.T) {
 		all[i] = second{1000, sessions(map[string]float64{"galera_flow_control_paused_seconds_total": 0.5 * float64(i)}, classes)}
 	}
 	r := NewRun(observedRun(t, 1, all))
-	if f := finding(r.Limits, limits.FlowControl); f == nil || math.Abs(f.Share-0.5) > 0.05 {
+	if f := finding(r.Limits, cause.FlowControl); f == nil || math.Abs(f.Share-0.5) > 0.05 {
 		t.Errorf("%+v", f)
 	}
 }
@@ -161,7 +162,7 @@ func TestShortWaitsAreNoStandstill(t *testing.T) {
 	}
 	all[10].tps = 0 // one second is no reason for the others
 	r := NewRun(observedRun(t, 1, all))
-	if f := finding(r.Limits, limits.RowLocks); f == nil || f.Share < 0.9 || f.Seconds > 3 || strings.HasPrefix(f.Evidence, "no transaction ended") {
+	if f := finding(r.Limits, cause.RowLocks); f == nil || f.Share < 0.9 || f.Seconds > 3 || strings.HasPrefix(f.Evidence, "no transaction ended") {
 		t.Errorf("%+v", f)
 	}
 }
@@ -183,7 +184,7 @@ func TestLockIsNoCheckpoint(t *testing.T) {
 			}
 		}
 		r := NewRun(observedRun(t, 12, all))
-		if found := finding(r.Limits, limits.Checkpoint) != nil; found != c.want {
+		if found := finding(r.Limits, cause.Checkpoint) != nil; found != c.want {
 			t.Errorf("%s: checkpoints found: %v: %+v", c.class, found, r.Limits.Findings)
 		}
 	}
@@ -241,31 +242,5 @@ func TestRunThatOnlyReads(t *testing.T) {
 	withoutWrites(&s)
 	if want := (map[string]float64{"row_lock": 4}); series.IsKnown(s.FlowControl.Mean) || !maps.Equal(s.Sessions, want) || len(s.States) != 1 {
 		t.Errorf("%+v", s)
-	}
-}
-
-// TestPurgeThatCannotAdvanceDelaysNothing guards that a long history list limits no writes of a MariaDB
-// that purges nothing.
-func TestPurgeThatCannotAdvanceDelaysNothing(t *testing.T) {
-	for _, c := range []struct {
-		version string
-		lengths []float64
-		want    bool
-	}{
-		{"10.11.19-MariaDB", []float64{100, 900, 1700, 2500, 3300}, false},
-		{"10.11.19-MariaDB", []float64{900, 100, 1700, 2500, 3300}, false}, // while it was short
-		{"10.11.19-MariaDB", []float64{100, 1700, 1500, 2500, 3300}, true},
-		{"9.7.0", []float64{100, 900, 1700, 2500, 3300}, true},
-	} {
-		all := make([]second, len(c.lengths))
-		for i, v := range c.lengths {
-			all[i] = second{1000, sessions(map[string]float64{"mysql_innodb_history_list_length": v}, nil)}
-		}
-		h := observedRun(t, 1, all)
-		s := h.Servers[0]
-		s.Versions = []string{c.version}
-		if got := delaysWrites(h, s, 1000); got != c.want {
-			t.Errorf("%s with %v: %v", c.version, c.lengths, got)
-		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/cause"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 	"github.com/benchwatch/benchwatch/agent/model/table"
@@ -38,27 +39,13 @@ func observed(h *record.History, r *Row, others []rundir.Meta) []string {
 		lines = append(lines, line)
 	}
 	lines = append(lines, observations(r.Servers)...)
-	lines = append(lines, fewAppliers(h, r.Servers)...)
+	for _, s := range h.Servers {
+		lines = append(lines, cause.Observations(newView(h, s))...)
+	}
 	if len(r.Servers) == 0 && r.Limits == nil && h.Snapshot.Meta.Servers.Notice() == "" { // else it is said elsewhere
 		lines = append(lines, "no server was sampled during this run")
 	}
 	return lines
-}
-
-// fewAppliers names the servers whose write sets waited for an applier while more appliers would help.
-func fewAppliers(h *record.History, all []Server) []string {
-	var few []string
-	for i := range all {
-		target := all[i].Target
-		have, useful := appliers(h, target), math.Round(all[i].Value(engine.UsefulAppliers))
-		if useful > have && h.Samples.Tally(record.ServerMeasure{Target: target, Measure: engine.ReplicationQueue}).Max >= 1 {
-			few = append(few, fmt.Sprintf("%.0f on %s (it has %.0f)", useful, target, have))
-		}
-	}
-	if len(few) == 0 {
-		return nil
-	}
-	return []string{"write sets waited to be applied; more appliers help up to wsrep_cert_deps_distance: " + table.Join(few)}
 }
 
 // otherRuns names the runs that used the same servers in the same time.

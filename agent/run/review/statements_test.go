@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/cause"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/run/limits"
 	"github.com/benchwatch/benchwatch/agent/run/record"
@@ -58,7 +59,7 @@ func TestStatements(t *testing.T) {
 // most of the time, and no other finding does.
 func TestLimitNamesStatement(t *testing.T) {
 	verdict := func(share float64, of engine.Statement) string {
-		v := &limits.Verdict{Findings: []limits.LimitFinding{{Limit: limits.RowLocks, Evidence: "x"}, {Limit: limits.RoundTrip, Evidence: "y"}}}
+		v := &limits.Verdict{Findings: []limits.LimitFinding{{Limit: cause.RowLocks, Evidence: "x"}, {Limit: cause.RoundTrip, Evidence: "y"}}}
 		kind := newStatementKind(&of)
 		kind.Share, kind.MeanSeconds = share, 0.008
 		nameStatement(v, &Statements{Kinds: []StatementKind{kind}})

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/cause"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/host"
 	"github.com/benchwatch/benchwatch/agent/model/measure"
@@ -18,39 +19,39 @@ import (
 )
 
 // shownBy are the measures whose charts are the evidence of a limit, the most telling first.
-var shownBy = map[limits.Limit][]*measure.Measure{
-	limits.FlowControl:  {engine.FlowControl, engine.FlowControlSent, engine.ReplicationQueue},
-	limits.Replication:  {engine.ReplicationSessions, engine.LagSeconds},
-	limits.Commit:       {engine.CommitSessions, host.DiskBusy, host.DiskWait},
-	limits.RowLocks:     {engine.RowLockSessions, engine.LockWaits, engine.Deadlocks},
-	limits.Locks:        {engine.LockSessions},
-	limits.UserLocks:    {engine.LockSessions},
-	limits.Latches:      {engine.LatchSessions},
-	limits.ThreadPool:   {engine.LatchSessions},
-	limits.Sleep:        {engine.OtherSessions},
-	limits.State:        {engine.OtherSessions},
-	limits.Disk:         {host.DiskBusy, host.DiskWait, host.DiskQueue},
-	limits.Pool:         {engine.PageMisses, engine.PagesRead, host.DiskBusy},
-	limits.Checkpoint:   {engine.CheckpointAge, host.DiskBusy},
-	limits.Purge:        {engine.HistoryList},
-	limits.Connections:  {engine.RefusedConnections, engine.OpenConnections},
-	limits.Ports:        {engine.OpenedConnections},
-	limits.Files:        {engine.OpenConnections},
-	limits.Network:      {host.NetworkBusy, engine.NetworkSessions},
-	limits.RoundTrip:    {engine.RoundTrip},
-	limits.Outside:      {engine.RunningThreads, engine.RoundTrip},
-	limits.Clients:      {engine.RunningThreads, host.Busy},
-	limits.Rate:         {tool.QueueLength},
-	limits.OtherLoad:    {engine.QueryRate},
-	limits.ServerCPU:    {host.Busy, engine.RunningSessions},
-	limits.SharedCPU:    {host.Busy, engine.RunningSessions},
-	limits.GeneratorCPU: {host.Busy, host.CPUStall},
-	limits.ToolCPU:      {host.Busy, host.CPUStall},
-	limits.ProcessCPU:   {engine.ServerCPU, host.Busy},
-	limits.Neighbours:   {host.Busy, host.CPUStall},
-	limits.OneCore:      {host.BusiestCore},
-	limits.ServerCore:   {host.BusiestCore},
-	limits.Steal:        {host.Steal},
+var shownBy = map[cause.Limit][]*measure.Measure{
+	cause.FlowControl:  {engine.FlowControl, engine.FlowControlSent, engine.ReplicationQueue},
+	cause.Replication:  {engine.ReplicationSessions, engine.LagSeconds},
+	cause.Commit:       {engine.CommitSessions, host.DiskBusy, host.DiskWait},
+	cause.RowLocks:     {engine.RowLockSessions, engine.LockWaits, engine.Deadlocks},
+	cause.Locks:        {engine.LockSessions},
+	cause.UserLocks:    {engine.LockSessions},
+	cause.Latches:      {engine.LatchSessions},
+	cause.ThreadPool:   {engine.LatchSessions},
+	cause.Sleep:        {engine.OtherSessions},
+	cause.State:        {engine.OtherSessions},
+	cause.Disk:         {host.DiskBusy, host.DiskWait, host.DiskQueue},
+	cause.Pool:         {engine.PageMisses, engine.PagesRead, host.DiskBusy},
+	cause.Checkpoint:   {engine.CheckpointAge, host.DiskBusy},
+	cause.Purge:        {engine.HistoryList},
+	cause.Connections:  {engine.RefusedConnections, engine.OpenConnections},
+	cause.Ports:        {engine.OpenedConnections},
+	cause.Files:        {engine.OpenConnections},
+	cause.Network:      {host.NetworkBusy, engine.NetworkSessions},
+	cause.RoundTrip:    {engine.RoundTrip},
+	cause.Outside:      {engine.RunningThreads, engine.RoundTrip},
+	cause.Clients:      {engine.RunningThreads, host.Busy},
+	cause.Rate:         {tool.QueueLength},
+	cause.OtherLoad:    {engine.QueryRate},
+	cause.ServerCPU:    {host.Busy, engine.RunningSessions},
+	cause.SharedCPU:    {host.Busy, engine.RunningSessions},
+	cause.GeneratorCPU: {host.Busy, host.CPUStall},
+	cause.ToolCPU:      {host.Busy, host.CPUStall},
+	cause.ProcessCPU:   {engine.ServerCPU, host.Busy},
+	cause.Neighbours:   {host.Busy, host.CPUStall},
+	cause.OneCore:      {host.BusiestCore},
+	cause.ServerCore:   {host.BusiestCore},
+	cause.Steal:        {host.Steal},
 }
 
 var (

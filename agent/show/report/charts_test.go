@@ -11,6 +11,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/base/terminal"
 	"github.com/benchwatch/benchwatch/agent/many/compare"
+	"github.com/benchwatch/benchwatch/agent/model/cause"
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/limits"
@@ -44,10 +45,10 @@ func TestOrderOfCharts(t *testing.T) {
 		}
 		return all
 	}
-	for limit, want := range map[limits.Limit]string{
-		limits.FlowControl: "Flow control, Flow control requested, Replication queue, Throughput, Latency",
-		limits.RowLocks:    "Waiting for row locks, Deadlocks, Flow control, Throughput, Latency",
-		"":                 "Flow control, Flow control requested, Replication lag, Throughput, Latency",
+	for limit, want := range map[cause.Limit]string{
+		cause.FlowControl: "Flow control, Flow control requested, Replication queue, Throughput, Latency",
+		cause.RowLocks:    "Waiting for row locks, Deadlocks, Flow control, Throughput, Latency",
+		"":                "Flow control, Flow control requested, Replication lag, Throughput, Latency",
 	} {
 		v := &limits.Verdict{}
 		if limit != "" {
@@ -138,19 +139,19 @@ func TestNameByDifference(t *testing.T) {
 }
 
 // declaredLimits reads the limits that a verdict may name from their declarations.
-func declaredLimits(t *testing.T) []limits.Limit {
+func declaredLimits(t *testing.T) []cause.Limit {
 	t.Helper()
-	source, err := os.ReadFile("../../run/limits/limits.go")
+	source, err := os.ReadFile("../../model/cause/limit.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var declared []limits.Limit
+	var declared []cause.Limit
 	for _, m := range regexp.MustCompile(`(?m)^\t\w+ +Limit = "(.+)"$`).FindAllSubmatch(source, -1) {
-		if l := limits.Limit(m[1]); l != limits.Unlimited && l != limits.Unknown {
+		if l := cause.Limit(m[1]); l != cause.Unlimited && l != cause.Unknown {
 			declared = append(declared, l)
 		}
 	}
-	if !slices.Contains(declared, limits.FlowControl) {
+	if !slices.Contains(declared, cause.FlowControl) {
 		t.Fatalf("the limits were read as %q", declared)
 	}
 	return declared

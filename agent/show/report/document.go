@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/cause"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
@@ -258,17 +259,18 @@ func limitLines(v *limits.Verdict) []document.Sentence {
 	var lines []document.Sentence
 	add := func(strong, rest string) { lines = append(lines, document.Sentence{Strong: strong, Rest: rest + "."}) }
 	if u := v.Unexplained; u != nil {
-		add(string(limits.Unknown), fmt.Sprintf(" for %s of the clients' time: %s", table.Share(u.Share), u.Evidence))
+		add(string(cause.Unknown), fmt.Sprintf(" for %s of the clients' time: %s", table.Share(u.Share), u.Evidence))
 	}
 	for i := range v.Findings {
 		f := &v.Findings[i]
-		add(f.Title(), ": "+f.Evidence+". To test it: "+f.Test)
+		add(f.Title(), ": "+f.Evidence)
+		causeLines(f, add)
 	}
 	switch {
 	case v.Unlimited != "":
-		add(string(limits.Unlimited), ": "+v.Unlimited)
+		add(string(cause.Unlimited), ": "+v.Unlimited)
 	case len(v.Findings) == 0 && v.Unexplained == nil && len(v.Missing) == 0:
-		add(string(limits.Unknown), ": nothing that was observed explains it")
+		add(string(cause.Unknown), ": nothing that was observed explains it")
 	case v.Unexplained != nil && !v.MostlyUnknown(): // after what explains more
 		lines = append(lines[1:], lines[0])
 	}
@@ -283,9 +285,29 @@ func limitLines(v *limits.Verdict) []document.Sentence {
 		if m.Remedy != "" {
 			text += "; " + m.Remedy
 		}
-		add(string(limits.Unknown), text)
+		add(string(cause.Unknown), text)
 	}
 	return lines
+}
+
+// causeLines are the cause of a finding, and last what to do.
+func causeLines(f *limits.LimitFinding, add func(strong, rest string)) {
+	switch {
+	case len(f.Causes) > 0:
+		rest := ": " + f.Causes[0].Evidence
+		for i, c := range f.Causes[1:] {
+			if i == 0 {
+				rest += "; also "
+			} else {
+				rest += ", "
+			}
+			rest += c.Cause
+		}
+		add("because of "+f.Causes[0].Cause, rest)
+	case f.Unexplained:
+		add("", "No cause of it is known from what was recorded")
+	}
+	add("to test it", ": "+f.Advice())
 }
 
 func trustLines(findings []review.Finding) []document.Sentence {

@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/model/cause"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 	"github.com/benchwatch/benchwatch/agent/model/table"
-	"github.com/benchwatch/benchwatch/agent/run/limits"
 	"github.com/benchwatch/benchwatch/agent/run/record"
 	"github.com/benchwatch/benchwatch/agent/run/review"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
@@ -134,11 +134,11 @@ func TestPausesAndWaitsTogether(t *testing.T) {
 			`db_active_sessions{class="running",event="updating"}`: threads - waiting,
 		}
 	})
-	shares := map[limits.Limit]float64{}
+	shares := map[cause.Limit]float64{}
 	for _, f := range New(h).Limits.Findings {
 		shares[f.Limit] = f.Share
 	}
-	held, certified := shares[limits.FlowControl], shares[limits.Replication]
+	held, certified := shares[cause.FlowControl], shares[cause.Replication]
 	if math.Abs(held-8.0/14) > 0.1 || math.Abs(certified-3.0/14) > 0.06 {
 		t.Errorf("flow control %.2f, certification %.2f, want 0.57 and 0.21: %v", held, certified, shares)
 	}

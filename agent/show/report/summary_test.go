@@ -11,6 +11,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/base/terminal"
 	"github.com/benchwatch/benchwatch/agent/many/compare"
+	"github.com/benchwatch/benchwatch/agent/model/cause"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/limits"
@@ -20,7 +21,7 @@ import (
 
 // galeraRuns is a group of runs on a cluster whose values are tps, p95 in ms, and of the slow node
 // flow control, lag and drain in seconds.
-func galeraRuns(name string, limit limits.Limit, share float64, runs ...[5]float64) compare.Group {
+func galeraRuns(name string, limit cause.Limit, share float64, runs ...[5]float64) compare.Group {
 	g := compare.Group{Name: name}
 	for i, v := range runs {
 		r := review.Row{ID: fmt.Sprintf("%s-%d", name, i), Tool: "sysbench", Result: rundir.Succeeded, Values: tool.Values{{Measure: tool.Throughput, Value: v[0]}, {Measure: tool.Errors, Value: 0.}}}
@@ -35,8 +36,8 @@ func galeraRuns(name string, limit limits.Limit, share float64, runs ...[5]float
 // TestSummary has the runs of the Galera tutorial: what differs, what limited the runs and what the difference cost
 // come before any table, in every form.
 func TestSummary(t *testing.T) {
-	strict := galeraRuns("strict", limits.FlowControl, 0.41, [5]float64{950, 48.34, 0.41, 0.08, 0})
-	loose := galeraRuns("loose", limits.Replication, 0.52, [5]float64{967, 26.68, 0.05, 9.87, 3.43})
+	strict := galeraRuns("strict", cause.FlowControl, 0.41, [5]float64{950, 48.34, 0.41, 0.08, 0})
+	loose := galeraRuns("loose", cause.Replication, 0.52, [5]float64{967, 26.68, 0.05, 9.87, 3.43})
 	groups := []compare.Group{strict, loose}
 	c := compare.Compare(groups, nil)
 	plain := textOf(t, c)
@@ -88,8 +89,8 @@ func TestSummary(t *testing.T) {
 // TestLimitsThatVanish guards that a limit of one side is named, and that an unknown cost is only named if there was a
 // gain.
 func TestLimitsThatVanish(t *testing.T) {
-	before, after := galeraRuns("a", limits.Neighbours, 0.44, [5]float64{100, 10, 0, 0, 0}), galeraRuns("b", limits.Commit, 0.72, [5]float64{50, 20, 0, 0, 0})
-	locks := limits.LimitFinding{Limit: limits.RowLocks, Share: 0.37}
+	before, after := galeraRuns("a", cause.Neighbours, 0.44, [5]float64{100, 10, 0, 0, 0}), galeraRuns("b", cause.Commit, 0.72, [5]float64{50, 20, 0, 0, 0})
+	locks := limits.LimitFinding{Limit: cause.RowLocks, Share: 0.37}
 	before.Runs[0].Limits.Findings = append(before.Runs[0].Limits.Findings, locks)
 	for _, g := range []compare.Group{before, after} {
 		g.Runs[0].Servers = g.Runs[0].Servers[:0]
@@ -115,7 +116,7 @@ func TestLimitsThatVanish(t *testing.T) {
 // difference become one line.
 func TestSummaryOfAlikeRuns(t *testing.T) {
 	run := [5]float64{950, 48, 0.41, 0.1, 0}
-	c := compare.Compare([]compare.Group{galeraRuns("a", limits.FlowControl, 0.4, run), galeraRuns("b", limits.FlowControl, 0.4, run)}, nil)
+	c := compare.Compare([]compare.Group{galeraRuns("a", cause.FlowControl, 0.4, run), galeraRuns("b", cause.FlowControl, 0.4, run)}, nil)
 	plain := textOf(t, c)
 	for _, want := range []string{"tps alike", "p95 alike", "No price was found in b", "0 or alike on all sides: flow control, worst lag, drain"} {
 		if !strings.Contains(plain, want) {
@@ -134,7 +135,7 @@ func TestSummaryOfRepeats(t *testing.T) {
 		for _, v := range tps {
 			runs = append(runs, [5]float64{v, 1e4 / v, 0, 0, 0})
 		}
-		return galeraRuns(name, limits.ServerCPU, 0.5, runs...)
+		return galeraRuns(name, cause.ServerCPU, 0.5, runs...)
 	}
 	for want, after := range map[string][]float64{
 		"tps -45 % (1000 → 550 /s) and p95 +82 % (10 → 18 ms), proven (p=0.029); no errors.": {549, 550, 550, 551},
@@ -153,8 +154,8 @@ func TestSummaryOfRepeats(t *testing.T) {
 // TestNarrowComparison guards that the table fits 80 columns without its ratios.
 func TestNarrowComparison(t *testing.T) {
 	c := compare.Compare([]compare.Group{
-		galeraRuns("appliers=1,fc_limit=16", limits.FlowControl, 0.4, [5]float64{950, 48, 0.41, 0.1, 0}),
-		galeraRuns("appliers=16,fc_limit=16", limits.FlowControl, 0.4, [5]float64{1950, 28, 0.1, 0.2, 3}),
+		galeraRuns("appliers=1,fc_limit=16", cause.FlowControl, 0.4, [5]float64{950, 48, 0.41, 0.1, 0}),
+		galeraRuns("appliers=16,fc_limit=16", cause.FlowControl, 0.4, [5]float64{1950, 28, 0.1, 0.2, 3}),
 	}, nil)
 	var wide, narrow bytes.Buffer
 	if err := (&ComparisonPage{Comparison: c}).Page().Text(&wide, terminal.Terminal{Width: 200}); err != nil {

@@ -62,7 +62,7 @@ func explainDial(t *engine.Target, err error) error {
 	case timedOut(err):
 		return engine.Explain(context.DeadlineExceeded, "no connection to %s", t.Address)
 	}
-	return engine.Explain(err, "no connection to %s: %v", t.Address, cause(err))
+	return engine.Explain(err, "no connection to %s: %v", t.Address, rootCause(err))
 }
 
 func explainLogin(t *engine.Target, err error) error {
@@ -83,7 +83,7 @@ func explainLogin(t *engine.Target, err error) error {
 	}
 	switch {
 	case errors.As(err, &alert), errors.As(err, &record), strings.Contains(err.Error(), "tls:"), strings.Contains(err.Error(), "x509:"):
-		return engine.Explain(err, "no TLS connection to %s: %v", t.Address, cause(err))
+		return engine.Explain(err, "no TLS connection to %s: %v", t.Address, rootCause(err))
 	case errors.Is(err, mysqldriver.ErrNoTLS):
 		return fmt.Errorf("%s does not offer TLS: remove tls from the target, or switch TLS on in the server", t.Address)
 	case errors.Is(err, mysqldriver.ErrUnknownPlugin), errors.Is(err, mysqldriver.ErrOldPassword),
@@ -127,7 +127,7 @@ func timedOut(err error) bool {
 }
 
 // cause returns the error within an error of package net, whose text contains changing ports.
-func cause(err error) error {
+func rootCause(err error) error {
 	if op, ok := errors.AsType[*net.OpError](err); ok {
 		return op.Err
 	}

@@ -76,7 +76,7 @@ func explainDial(t *engine.Target, err error) error {
 	case timedOut(err):
 		return engine.Explain(context.DeadlineExceeded, "no connection to %s", t.Address)
 	}
-	return engine.Explain(err, "no connection to %s: %v", t.Address, cause(err))
+	return engine.Explain(err, "no connection to %s: %v", t.Address, rootCause(err))
 }
 
 func explainLogin(t *engine.Target, err error) error {
@@ -97,7 +97,7 @@ func explainLogin(t *engine.Target, err error) error {
 	case strings.Contains(text, noTLS):
 		return engine.Explain(err, "%s does not offer TLS: remove tls from the target, or switch ssl on in the server", t.Address)
 	case errors.As(err, &alert), errors.As(err, &record), strings.Contains(text, "tls:"), strings.Contains(text, "x509:"):
-		return engine.Explain(err, "no TLS connection to %s: %v", t.Address, cause(err))
+		return engine.Explain(err, "no TLS connection to %s: %v", t.Address, rootCause(err))
 	case strings.Contains(text, "require_auth"):
 		return engine.Explain(err, "%s asks for the password in plain text: set tls in the target, or scram-sha-256 in the server's pg_hba.conf", t.Address)
 	case strings.Contains(text, "iterations of SCRAM"), strings.Contains(text, "SASL"):
@@ -131,7 +131,7 @@ func timedOut(err error) bool {
 }
 
 // cause returns the error within an error of package net, whose text contains changing ports.
-func cause(err error) error {
+func rootCause(err error) error {
 	if op, ok := errors.AsType[*net.OpError](err); ok {
 		return op.Err
 	}

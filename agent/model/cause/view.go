@@ -1,0 +1,153 @@
+package cause
+
+import (
+	"strconv"
+
+	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/measure"
+)
+
+// View is what a cause can read: one server over the run, with what is known of the run. A cause that is declared
+// without an engine gets a view of the run, without a server. Unknown numbers are as in package series.
+type View struct {
+	// Limit is the finding to explain, Share its share of the clients' time, Of the program or server that it names.
+	Limit Limit
+	Share float64
+	Of    string
+
+	Target, Engine, Version string
+
+	Tool string
+	// Seconds is how long the run took. Threads is the number of clients, Rate the configured transactions per second.
+	Seconds, Threads, Rate float64
+	// Throughput is in transactions per second, Statements for each transaction, FailedShare the part that failed.
+	Throughput, Statements, FailedShare float64
+	// ForeignShare is the share of statements that the tool did not send.
+	ForeignShare float64
+	// CPU is who used the cores of the tool's machine.
+	CPU CPUUse
+
+	// Executed are the statements that the server executed for the run, the longest first: none if they are unknown,
+	// belong to another load, or took so little time that they explain nothing. InStatements is their time as a share
+	// of the clients' time.
+	Executed     []Statement
+	InStatements float64
+	// States are the sessions by class and the server's name of their state, on average.
+	States []StateSessions
+
+	// Record has the recorded values.
+	Record Record
+}
+
+// StateSessions is how many sessions were in a state, on average.
+type StateSessions struct {
+	Class, Name string
+	Sessions    float64
+}
+
+// CPUUse is who used the cores of a machine, as shares of what was used: together 1. Other is unknown if the processes
+// are.
+type CPUUse struct{ Tool, Servers, Other, Kernel float64 }
+
+// Statement is what the server counted of one kind of statement.
+type Statement struct {
+	Text string
+	// Share is the share of the time of all statements. IsSum: it is several statements without a text.
+	Share float64
+	IsSum bool
+	measure.StatementCounts
+}
+
+// Record reads what was recorded of a server, or of the tool's machine in a view of the run.
+type Record interface {
+	// Values returns the values of a measure over the run, thinned.
+	Values(m *measure.Measure) []float64
+	// Tally returns the summary of a measure's values.
+	Tally(m *measure.Measure) series.Tally
+	// Increase returns how much the counters of a measure grew.
+	Increase(m *measure.Measure) float64
+	// IncreaseBy is Increase for each value of a label.
+	IncreaseBy(m *measure.Measure, label string) map[string]float64
+	// Cluster returns the sum of Increase over the servers of the run.
+	Cluster(m *measure.Measure) float64
+	// Setting returns a setting as it was read during the run; empty if it was not.
+	Setting(name string) string
+}
+
+// Mean returns the mean of a measure over the run.
+func (v *View) Mean(m *measure.Measure) float64 {
+	if v.Record == nil {
+		return series.Unknown()
+	}
+	t := v.Record.Tally(m)
+	return t.Mean()
+}
+
+// Max returns the largest value of a measure.
+func (v *View) Max(m *measure.Measure) float64 {
+	if v.Record == nil {
+		return series.Unknown()
+	}
+	return v.Record.Tally(m).Max
+}
+
+// Last returns the last value of a measure.
+func (v *View) Last(m *measure.Measure) float64 {
+	if v.Record == nil {
+		return series.Unknown()
+	}
+	return v.Record.Tally(m).Last
+}
+
+// Increase returns how much the counters of a measure grew over the run.
+func (v *View) Increase(m *measure.Measure) float64 {
+	if v.Record == nil {
+		return series.Unknown()
+	}
+	return v.Record.Increase(m)
+}
+
+// Cluster returns how much the counters of a measure grew on all servers of the run together.
+func (v *View) Cluster(m *measure.Measure) float64 {
+	if v.Record == nil {
+		return series.Unknown()
+	}
+	return v.Record.Cluster(m)
+}
+
+// Values returns the values of a measure over the run, thinned.
+func (v *View) Values(m *measure.Measure) []float64 {
+	if v.Record == nil {
+		return nil
+	}
+	return v.Record.Values(m)
+}
+
+// Reports reports whether there are values of a measure.
+func (v *View) Reports(m *measure.Measure) bool {
+	if v.Record == nil {
+		return false
+	}
+	t := v.Record.Tally(m)
+	return t.Count > 0
+}
+
+// PerTransaction returns the mean of a rate for each of the run's transactions.
+func (v *View) PerTransaction(m *measure.Measure) float64 { return v.Mean(m) / v.Throughput }
+
+// Setting returns a setting as it was read during the run; empty if it was not.
+func (v *View) Setting(name string) string {
+	if v.Record == nil {
+		return ""
+	}
+	return v.Record.Setting(name)
+}
+
+// Number returns a setting as a number, unknown if it is none or was not read.
+func (v *View) Number(setting string) float64 {
+	n, err := strconv.ParseFloat(v.Setting(setting), 64)
+	if err != nil {
+		return series.Unknown()
+	}
+	return n
+}

@@ -1,0 +1,31 @@
+package engine
+
+import "github.com/benchwatch/benchwatch/agent/model/cause"
+
+// What waits of sessions mean for every engine. An engine declares its own waits and advice beside its measures; they
+// replace these.
+var _ = cause.Declare(cause.Explanation{
+	Waits: []cause.Wait{
+		{Class: RowLock, Waits: "waited for a row lock", Limit: cause.RowLocks, Stopped: "find the session that held the rows, and what it did meanwhile"},
+		{Class: Lock, Waits: "waited for a lock of a table or its metadata", Limit: cause.Locks},
+		{Class: Commit, Waits: "waited in commit, for a log", Limit: cause.Commit},
+		{Class: Replication, Waits: "waited in commit for a replica's acknowledgement", Limit: cause.Replication},
+		{Class: Disk, Waits: "waited for a disk", Limit: cause.Disk},
+		{Class: Latch, Waits: "waited for a latch within the server", Limit: cause.Latches},
+		{Class: Network, Waits: "sent or received data", Limit: cause.Network},
+	},
+	Advice: map[cause.Limit]string{
+		cause.RowLocks:    "spread the writes over more rows, or shorten the transactions: if the throughput rises, this was the cause",
+		cause.Locks:       "find what holds it: DDL, an explicit lock or a backup in another session",
+		cause.Commit:      "repeat with commits that do not wait for the disk, for the test only: if the throughput rises, this was the cause",
+		cause.Replication: "repeat without synchronous replication",
+		cause.Disk:        "repeat with a larger cache or a faster disk",
+		cause.Latches:     "repeat with fewer threads: if the throughput does not fall, this was the cause",
+		cause.Network:     "repeat with the tool on the server's machine, or with smaller results",
+		cause.State:       "find in the server's documentation what sessions in this state wait for",
+		cause.FlowControl: "make the server that is behind faster, start it if it is down, or run without it",
+		cause.Connections: "raise the limit above the threads and what else connects, or lower the threads",
+		cause.Pool:        "repeat with a larger cache, or with less data: if the throughput rises, this was the cause",
+		cause.Checkpoint:  "repeat with a larger log, or with more I/O capacity to write pages",
+	},
+})

@@ -1,0 +1,71 @@
+package galera
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/cause"
+	"github.com/benchwatch/benchwatch/agent/model/engine"
+	"github.com/benchwatch/benchwatch/agent/model/engine/mysql"
+	"github.com/benchwatch/benchwatch/agent/model/table"
+)
+
+var _ = cause.Declare(cause.Explanation{
+	Engine: mysql.Name,
+	Waits: []cause.Wait{{
+		Class: engine.Replication, If: engine.FlowControl, Waits: "waited for the other nodes of the cluster (certification)",
+		Limit: cause.Replication, Test: "repeat with one node",
+	}},
+	Observe: fewAppliers,
+	Causes: []cause.Cause{
+		{
+			Name: "appliers of a node that is behind", Of: []cause.Limit{cause.FlowControl},
+			Reads: "`wsrep_flow_control_sent`, the node's applier threads and `wsrep_cert_deps_distance`",
+			Find:  slowAppliers, Test: "raise `wsrep_slave_threads` or `gcs.fc_limit` of that node, or run without it",
+		},
+	},
+})
+
+// appliers returns how many threads of a node apply write sets, unknown if it does not replicate so.
+func appliers(v *cause.View) float64 {
+	n := v.Last(engine.ApplierThreads)
+	for _, name := range []string{"wsrep_slave_threads", "wsrep_applier_threads"} {
+		if !series.IsKnown(n) {
+			n = v.Number(name)
+		}
+	}
+	return n
+}
+
+// fewAppliers reports that write sets waited for an applier while more appliers would help.
+func fewAppliers(v *cause.View) string {
+	have, useful := appliers(v), math.Round(v.Last(engine.UsefulAppliers))
+	if !(useful > have) || !(v.Max(engine.ReplicationQueue) >= 1) {
+		return ""
+	}
+	return fmt.Sprintf("write sets waited to be applied; more appliers help up to wsrep_cert_deps_distance: %.0f on %s (it has %.0f)", useful, v.Target, have)
+}
+
+// slowAppliers finds the node that requested most of the pauses.
+func slowAppliers(v *cause.View) (cause.Found, bool) {
+	sent, all := v.Increase(engine.FlowControlSent), v.Cluster(engine.FlowControlSent)
+	if !(sent > 0) || sent < all/2 {
+		return cause.Found{}, false
+	}
+	have, useful := appliers(v), math.Round(v.Last(engine.UsefulAppliers))
+	f := cause.Found{
+		Of: v.Target, Part: sent / all,
+		Evidence: fmt.Sprintf("%s requested %s of the %s pauses", v.Target, table.Rounded(sent), table.Rounded(all)),
+		Test:     "raise wsrep_slave_threads and gcs.fc_limit of " + v.Target + ", or run without that node",
+	}
+	switch {
+	case useful > have:
+		f.Evidence += fmt.Sprintf("; it has %s appliers, and more help up to %s (wsrep_cert_deps_distance)", table.Rounded(have), table.Rounded(useful))
+		f.Test = fmt.Sprintf("raise wsrep_slave_threads of %s towards %s, and gcs.fc_limit; or run without that node", v.Target, table.Rounded(useful))
+	case useful <= have:
+		f.Evidence += fmt.Sprintf("; more appliers than its %s do not help, as wsrep_cert_deps_distance is %s", table.Rounded(have), table.Rounded(useful))
+		f.Test = "look at the CPU and disks of " + v.Target + ", raise gcs.fc_limit, or run without that node"
+	}
+	return f, true
+}

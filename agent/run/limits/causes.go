@@ -1,0 +1,56 @@
+package limits
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/cause"
+)
+
+const (
+	// leastPart is the part of a finding that a cause must explain.
+	leastPart = 0.25
+	// mostCauses bounds the causes of a finding.
+	mostCauses = 3
+)
+
+// Explain adds to each finding the causes that the views of the run and of its servers show. A view without a target
+// is of the run.
+func (v *Verdict) Explain(views []cause.View) {
+	var engines []string
+	for i := range views {
+		engines = append(engines, views[i].Engine)
+	}
+	for i := range v.Findings {
+		f := &v.Findings[i]
+		for j := range views {
+			view := views[j]
+			view.Limit, view.Share, view.Of = f.Limit, f.Share, f.Of
+			f.Causes = append(f.Causes, causesOf(&view)...)
+		}
+		slices.SortStableFunc(f.Causes, func(a, b CauseFinding) int {
+			return cmp.Or(cmp.Compare(b.Share, a.Share), strings.Compare(a.Cause, b.Cause))
+		})
+		f.Causes = f.Causes[:min(len(f.Causes), mostCauses)]
+		f.Unexplained = len(f.Causes) == 0 && cause.IsExplained(f.Limit, engines)
+	}
+}
+
+// causesOf returns the causes of the view's finding that its engine declares.
+func causesOf(v *cause.View) (all []CauseFinding) {
+	for _, d := range cause.All() {
+		if d.Engine != v.Engine || !slices.Contains(d.Of, v.Limit) {
+			continue
+		}
+		found, is := d.Find(v)
+		if !is || !(found.Part >= leastPart) || !series.IsKnown(v.Share) {
+			continue
+		}
+		all = append(all, CauseFinding{Cause: d.Name, Of: found.Of, Evidence: found.Evidence,
+			Test: cmp.Or(found.Test, d.Test), Share: math.Round(min(1, found.Part)*v.Share*1000) / 1000})
+	}
+	return all
+}
