@@ -231,7 +231,9 @@ type conn struct {
 	pg        *pgconn.PgConn
 	raw       net.Conn
 	prepared  map[string]*prepared // by name
-	refused   map[string]*pgconn.PgError
+	// refused are the statements that are left out, hides is what the user does not see without them.
+	refused map[string]*pgconn.PgError
+	hides   map[string]string
 	// commits, rollbacks and statements are the agent's own.
 	commits, rollbacks, statements float64
 }
@@ -269,7 +271,7 @@ func (c *conn) ask(ctx context.Context, all []statement) error {
 				return err
 			}
 		}
-		c.refused[failed.name] = refusal
+		c.refused[failed.name], c.hides[failed.name] = refusal, failed.missing
 		delete(c.prepared, failed.name)
 		pending = pending[answered+1:]
 	}

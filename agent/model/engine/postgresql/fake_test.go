@@ -189,8 +189,8 @@ func TestRefusals(t *testing.T) {
 			rows: [][]string{{"t", "NULL", "100", "", "0"}}},
 		"AS replayed, pg_last":  refusal,
 		"pg_control_checkpoint": {code: insufficientPrivilege, message: "permission denied for function pg_control_checkpoint"},
-		"pg_stat_database": {columns: []string{"databases", "xact_commit", "xact_rollback", "blks_hit"},
-			rows: [][]string{{"connected", "10", "1", "5"}, {"others", "90", "0", "7"}}},
+		"pg_stat_database": {columns: []string{"connected", "xact_commit", "xact_rollback", "blks_hit"},
+			rows: [][]string{{"t", "10", "1", "5"}, {"NULL", "90", "0", "4"}, {"f", "0", "0", "3"}}},
 	}))
 	for range 3 {
 		s, err := probe(t, p, 2*time.Second)
@@ -359,7 +359,7 @@ func TestImpossibleNumbers(t *testing.T) {
 	p := newTestProber(t, fake(t, "16.4", map[string]answer{
 		"server_version":                  {columns: []string{"version", "max_connections"}, rows: [][]string{{"16.4", "NaN"}}},
 		"pg_is_in_recovery() AS recovery": {columns: []string{"recovery", "lsn", "uptime", "delay"}, rows: [][]string{{"f", "x/y/z", "1e300", "-5"}}},
-		"pg_stat_database":                {columns: []string{"databases", "blks_hit", "blks_read"}, rows: [][]string{{"connected", "-1", "1e300"}, {"\xff\x00", "x", "NULL"}}},
+		"pg_stat_database":                {columns: []string{"connected", "blks_hit", "blks_read"}, rows: [][]string{{"t", "-1", "1e300"}, {"\xff\x00", "x", "NULL"}}},
 	}))
 	s, err := probe(t, p, 2*time.Second)
 	if err != nil {
@@ -368,7 +368,7 @@ func TestImpossibleNumbers(t *testing.T) {
 	if s.Uptime < 0 || s.Delay < 0 {
 		t.Errorf("uptime %v, delay %v", s.Uptime, s.Delay)
 	}
-	if _, ok := s.Get(blocksHit, "connected"); ok {
+	if _, ok := s.Get(blocksRead, "connected"); ok {
 		t.Error("a negative number counts")
 	}
 }

@@ -21,6 +21,8 @@ const (
 	refreshEvery = time.Minute
 	// slowEvery is the interval of values that change slowly or cost more.
 	slowEvery = 10 * time.Second
+	// searchEvery is the interval for what the last tick did not have: standbys, subscriptions, vacuums.
+	searchEvery = 5 * time.Second
 	// oldest is the oldest version that can be sampled.
 	oldest = 14
 	// largestCatalog is the size of pg_class in bytes, about 1,700 tables with their indexes, up to which
@@ -45,6 +47,8 @@ type prober struct {
 	slowAge   float64        // of the oldest prepared transaction
 	timeline  uint32         // of the standby's receiver, as last seen
 	received  uint64         // of the subscriber, as last seen
+	had       struct{ recovery, senders, subscriptions, vacuums bool }
+	searched  time.Time
 	own       ownWork
 	sent      float64 // statements of earlier connections
 	sessions  engine.SessionStates
@@ -118,8 +122,8 @@ func (p *prober) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.conn = &conn{connector: p.connector, pg: pg, raw: p.connector.raw, prepared: map[string]*prepared{}, refused: map[string]*pgconn.PgError{}}
-	p.refreshed, p.slowAt = time.Time{}, time.Time{}
+	p.conn = &conn{connector: p.connector, pg: pg, raw: p.connector.raw, prepared: map[string]*prepared{}, refused: map[string]*pgconn.PgError{}, hides: map[string]string{}}
+	p.refreshed, p.slowAt, p.searched = time.Time{}, time.Time{}, time.Time{}
 	return p.refresh(ctx)
 }
 
@@ -185,6 +189,7 @@ type tick struct {
 	p   *prober
 	out *engine.Status
 
+	searching            bool
 	recovery, positioned bool
 	lsn, replayed        uint64
 	received             uint64
@@ -197,6 +202,7 @@ type tick struct {
 	timeline             uint32
 	synchronous          string
 	commits, rollbacks   float64
+	connected, others    map[string]float64 // counters of databases
 	activity             sessions
 	senders              map[string]*sender
 	snapshots            map[string]float64
@@ -211,11 +217,16 @@ func (p *prober) sample(ctx context.Context) (*engine.Status, error) {
 		return nil, err
 	}
 	s := &p.server
-	t := &tick{p: p, out: &engine.Status{Version: s.version, Flavour: s.flavour, Replicating: true},
+	t := &tick{p: p, searching: time.Since(p.searched) >= searchEvery, out: &engine.Status{Version: s.version, Flavour: s.flavour, Replicating: true},
 		silence: math.NaN(), replayAge: math.NaN(), senders: map[string]*sender{}, snapshots: map[string]float64{}}
 	if err := p.conn.ask(ctx, t.statements()); err != nil {
 		return nil, err
 	}
+	if t.searching {
+		p.searched = time.Now()
+	}
+	p.had.recovery, p.had.senders, p.had.subscriptions = t.recovery, len(t.senders) > 0, len(t.subscriptions) > 0
+	p.had.vacuums = has(t.out, vacuumsRunning) || t.activity.processes["autovacuum worker"] > 0
 	if err := p.slow(ctx, t); err != nil {
 		return nil, err
 	}
@@ -236,22 +247,32 @@ func (t *tick) statements() []statement {
 	all := []statement{
 		{"position", position, "the role and the position of the server", t.readPosition},
 		{"timeline", timeline, "", t.readTimeline},
-		{"replay", replay, "the position of a standby", t.readReplay},
 	}
 	if t.p.target.Options[engine.OptionSessions] != engine.Off {
 		all = append(all, statement{"activity", activity, "sessions", t.activity.read})
 	}
 	all = append(all, []statement{
-		{"receiver", receiver, "", t.readReceiver},
-		{"senders", senders, "standbys", t.readSender},
 		{"slots", slots, "replication slots", t.readSlot},
-		{"subscriptions", s.texts.subscriptions, "subscriptions", t.readSubscription},
 		{"databases", s.texts.databases, "counters of databases", t.readDatabases},
 		{"counters", s.texts.counters, "counters of WAL and checkpoints", t.readCounters},
 		{"checkpointed", checkpointed, "the distance from the last checkpoint", t.readCheckpointed},
 		{"slru", slru, "", t.readSLRU},
-		{"vacuums", vacuums, "", t.readVacuum},
 	}...)
+	// What the last tick did not have is looked for every few seconds.
+	for _, one := range []struct {
+		had bool
+		statement
+	}{
+		{t.p.had.recovery, statement{"replay", replay, "the position of a standby", t.readReplay}},
+		{t.p.had.recovery, statement{"receiver", receiver, "", t.readReceiver}},
+		{t.p.had.senders, statement{"senders", senders, "standbys", t.readSender}},
+		{t.p.had.subscriptions, statement{"subscriptions", s.texts.subscriptions, "subscriptions", t.readSubscription}},
+		{t.p.had.vacuums, statement{"vacuums", vacuums, "", t.readVacuum}},
+	} {
+		if one.had || t.searching {
+			all = append(all, one.statement)
+		}
+	}
 	if s.texts.inputOutput != "" {
 		all = append(all, statement{"io", s.texts.inputOutput, "pg_stat_io", t.readInputOutput})
 	}
@@ -277,20 +298,21 @@ func (t *tick) readTimeline(r row) {
 	}
 }
 
-// readDatabases sets the counters of databases, for the connected one and for all others.
+// readDatabases adds up the counters of databases: of the connected one, and of all others.
 func (t *tick) readDatabases(r row) {
-	which := r.text("databases")
-	var read engine.Status
-	databaseTable.Read(&read, r.number)
-	for i := range read.Values {
-		v := &read.Values[i]
-		t.out.Set(v.Metric, v.V, append([]string{which}, v.Labels...)...)
+	sum := &t.others
+	if r.is("connected") {
+		sum = &t.connected
 	}
-	if t.p.server.ioTiming {
-		for metric, name := range map[*metricOf]string{readTime: "blk_read_time", writeTime: "blk_write_time"} {
-			if v, ok := r.number(name); ok && v >= 0 {
-				t.out.Set(metric, v/milli, which)
-			}
+	if *sum == nil {
+		*sum = map[string]float64{}
+	}
+	for i, name := range *r.columns {
+		if i == 0 {
+			continue
+		}
+		if v, ok := r.number(name); ok && v >= 0 {
+			(*sum)[name] += v
 		}
 	}
 	if n, ok := r.number("xact_commit"); ok {
@@ -298,6 +320,23 @@ func (t *tick) readDatabases(r row) {
 	}
 	if n, ok := r.number("xact_rollback"); ok {
 		t.rollbacks += n
+	}
+}
+
+// setDatabases sets the counters that readDatabases added up.
+func (t *tick) setDatabases(which string, sum map[string]float64) {
+	var read engine.Status
+	databaseTable.Read(&read, func(name string) (float64, bool) {
+		v, ok := sum[name]
+		return v, ok
+	})
+	for i := range read.Values {
+		v := &read.Values[i]
+		t.out.Set(v.Metric, v.V, append([]string{which}, v.Labels...)...)
+	}
+	if t.p.server.ioTiming && sum != nil {
+		t.out.Set(readTime, sum["blk_read_time"]/milli, which)
+		t.out.Set(writeTime, sum["blk_write_time"]/milli, which)
 	}
 }
 
@@ -434,6 +473,8 @@ func (t *tick) conclude() {
 	p, out := t.p, t.out
 	t.concludeReplication()
 	t.activity.set(t)
+	t.setDatabases("connected", t.connected)
+	t.setDatabases("others", t.others)
 	served, undone := p.own.leaveOut(t.commits, t.rollbacks, p.conn)
 	if t.commits > 0 {
 		out.Set(engine.CommitsTotal, served)
@@ -465,12 +506,7 @@ func (t *tick) reportMissing() {
 		t.out.Missing = append(t.out.Missing, "sessions of other users and what standbys report: GRANT pg_monitor TO "+s.role)
 	}
 	for name, refusal := range p.conn.refused {
-		what := ""
-		for _, one := range t.statements() {
-			if one.name == name {
-				what = one.missing
-			}
-		}
+		what := p.conn.hides[name]
 		switch {
 		case isBrief(refusal):
 			t.out.Missing = append(t.out.Missing, fmt.Sprintf("%s: the server took too long, and is asked once a minute", name))
