@@ -510,7 +510,8 @@ func recognise(tools tool.Set, path, name string) (*tool.Tool, error) {
 	}
 	t, err := ingest.Recognise(path, tools)
 	if err == nil && t == nil {
-		err = withHint(fmt.Errorf("no benchmark tool's output recognised in %s", path), "name the tool that wrote it with --tool")
+		head, headErr := ingest.Head(path)
+		err = withHint(errors.Join(fmt.Errorf("no benchmark tool's output recognised in %s", path), headErr), unrecognised(head))
 	}
 	return t, err
 }

@@ -14,6 +14,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/benchwatch/benchwatch/agent/base/follow"
+	"github.com/benchwatch/benchwatch/agent/base/prefix"
+	"github.com/benchwatch/benchwatch/agent/base/secret"
+	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 )
 
@@ -79,11 +82,14 @@ func parse(s Streams, tools tool.Set, name, file string) error {
 			}
 			return fmt.Errorf("read %s: %w", label, err)
 		}
+		if follow.IsUTF16(head) {
+			return fmt.Errorf("read %s: %w", label, follow.ErrUTF16)
+		}
 		if t = tools.Sniff(head); t == nil {
-			return withHint(fmt.Errorf("no benchmark tool's output recognised in %s", label), "name the tool that wrote it with --tool")
+			return withHint(fmt.Errorf("no benchmark tool's output recognised in %s", label), unrecognised(head))
 		}
 	}
-	n, err := parseLines(r, t.NewParser(tool.Description{}), s.Out)
+	n, err := parseLines(r, t, s.Out)
 	switch {
 	case err != nil:
 		return fmt.Errorf("parse %s: %w", label, err)
@@ -93,27 +99,71 @@ func parse(s Streams, tools tool.Set, name, file string) error {
 	return nil
 }
 
-// parseLines prints the reports that p finds in the lines of r, and returns their number.
-func parseLines(r io.Reader, p tool.Parser, out io.Writer) (n int, err error) {
+// unrecognised is the hint about an output in which no tool was recognised. It quotes the first line, so that a reader
+// sees what is in the way.
+func unrecognised(head []byte) string {
+	const name = "name the tool that wrote it with --tool"
+	var stripper prefix.Stripper
+	for line := range bytes.Lines(head) {
+		if text := bytes.TrimSpace(stripper.Strip(follow.Text(bytes.TrimRight(line, "\r\n"))).Text); len(text) > 0 {
+			return fmt.Sprintf("its first line is %q: remove what other programs put before the tool's own lines, or %s",
+				table.Clip(secret.Text(string(text)), 60), name)
+		}
+	}
+	return name
+}
+
+// maxContainers bounds the containers of one log whose output is parsed.
+const maxContainers = 64
+
+// containerOutput is the output of one container in a log of several, or of the whole log.
+type containerOutput struct {
+	front  tool.Front
+	parser tool.Parser
+	runs   map[int]int // the number of each run in all outputs, by the parser's
+}
+
+// parseLines prints the reports that the parser of t finds in the lines of r, and returns their number.
+func parseLines(r io.Reader, t *tool.Tool, out io.Writer) (n int, err error) {
 	w := bufio.NewWriter(out)
 	var object []byte
+	var current *containerOutput
+	runs := 0
 	emit := func(report *tool.Report) {
-		object = append(tool.AppendJSON(object[:0], report), '\n')
+		if current.runs[report.Run] == 0 {
+			runs++
+			current.runs[report.Run] = runs
+		}
+		numbered := *report // which is the parser's own
+		numbered.Run = current.runs[report.Run]
+		object = append(tool.AppendJSON(object[:0], &numbered), '\n')
 		w.Write(object) // the error stays in w
 		n++
 	}
+	outputs, order := map[string]*containerOutput{}, []*containerOutput{}
+	var stripper prefix.Stripper
 	lines := follow.NewScanner(unhurried{r, w}, 0, math.MaxInt64)
 	for {
 		line, err := lines.Next(context.Background())
 		if errors.Is(err, io.EOF) {
-			p.Close(emit)
+			for _, current = range order {
+				current.parser.Close(emit)
+			}
 			return n, w.Flush()
 		}
 		if err != nil {
 			w.Flush() // what was understood is not lost
 			return n, err
 		}
-		p.Parse(tool.Line{Text: line.Text, Cut: line.Cut}, emit)
+		source := stripper.Strip(line.Text).Source
+		if current = outputs[string(source)]; current == nil {
+			if len(order) == maxContainers {
+				continue
+			}
+			current = &containerOutput{parser: t.NewParser(tool.Description{}), runs: map[int]int{}}
+			outputs[string(source)], order = current, append(order, current)
+		}
+		current.front.Parse(current.parser, tool.Line{Text: line.Text, Cut: line.Cut}, nil, emit)
 	}
 }
 

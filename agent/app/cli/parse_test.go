@@ -28,10 +28,12 @@ func (echo) Parse(l tool.Line, emit func(*tool.Report)) tool.Verdict {
 
 func (echo) Close(func(*tool.Report)) {}
 
+var echoTool = &tool.Tool{NewParser: func(tool.Description) tool.Parser { return echo{} }}
+
 func lengths(t *testing.T, r io.Reader) (string, error) {
 	t.Helper()
 	var out strings.Builder
-	_, err := parseLines(bufio.NewReaderSize(r, sniffed), echo{}, &out)
+	_, err := parseLines(bufio.NewReaderSize(r, sniffed), echoTool, &out)
 	var all []string
 	for line := range strings.Lines(out.String()) {
 		_, line, _ = strings.Cut(line, `"message":"`)
@@ -104,7 +106,7 @@ type full struct{}
 func (full) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
 
 func TestParseReportsWriteErrors(t *testing.T) {
-	if _, err := parseLines(bufio.NewReader(strings.NewReader("a\n")), echo{}, full{}); err == nil || !strings.Contains(err.Error(), "no space") {
+	if _, err := parseLines(bufio.NewReader(strings.NewReader("a\n")), echoTool, full{}); err == nil || !strings.Contains(err.Error(), "no space") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -115,7 +117,7 @@ func TestParseDoesNotWait(t *testing.T) {
 	answers, out := io.Pipe()
 	done := make(chan error)
 	go func() {
-		_, err := parseLines(bufio.NewReader(in), echo{}, out)
+		_, err := parseLines(bufio.NewReader(in), echoTool, out)
 		out.Close()
 		done <- err
 	}()

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/base/prefix"
 	"github.com/benchwatch/benchwatch/agent/base/series"
 )
 
@@ -160,8 +161,15 @@ func (s Set) ByName(name string) *Tool {
 	return nil
 }
 
-// Sniff returns the tool whose output head resembles most, or nil.
+// Sniff returns the tool whose output head resembles most, as it is or without prefixes, or nil.
 func (s Set) Sniff(head []byte) *Tool {
+	if t := s.sniff(head); t != nil {
+		return t
+	}
+	return s.sniff(prefix.All(head))
+}
+
+func (s Set) sniff(head []byte) *Tool {
 	var best *Tool
 	score := 0
 	for _, t := range s {

@@ -34,6 +34,7 @@ type Feed struct {
 	Now func() time.Time
 
 	mu     sync.Mutex
+	fronts [2]tool.Front // by stream
 	parser tool.Parser
 	state  *state
 	axis   axis
@@ -89,7 +90,7 @@ func (f *Feed) line(l tool.Line, at time.Time, fresh bool) {
 	}
 	first := f.state.interval == nil
 	f.state.stream = l.Stream
-	f.state.lines.add(f.parser.Parse(l, f.emit))
+	f.state.lines.add(f.fronts[l.Stream].Parse(f.parser, l, nil, f.emit))
 	if first && timed {
 		f.startClock()
 	}

@@ -93,7 +93,7 @@ func Search(path string, tools tool.Set, named *tool.Tool, pattern *PathLabels, 
 
 // recogniseIn returns the tool that wrote a file in a folder, or why the file is not a log.
 func recogniseIn(path string, tools tool.Set, named *tool.Tool) (*tool.Tool, Reason, error) {
-	head, err := readHead(path)
+	head, err := Head(path)
 	switch {
 	case err != nil:
 		return nil, "", err
@@ -133,7 +133,7 @@ const sniffed = 64 << 10
 // Recognise returns the tool that a log's content indicates; nil if unknown. The error may be
 // follow.ErrNotRegular or follow.ErrUTF16.
 func Recognise(path string, tools tool.Set) (*tool.Tool, error) {
-	head, err := readHead(path)
+	head, err := Head(path)
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +143,8 @@ func Recognise(path string, tools tool.Set) (*tool.Tool, error) {
 	return tools.Sniff(head), nil
 }
 
-func readHead(path string) ([]byte, error) {
+// Head returns the beginning of a log, as much as shows which tool wrote it. The error may be follow.ErrNotRegular.
+func Head(path string) ([]byte, error) {
 	f, err := follow.OpenFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read log: %w", err)

@@ -39,19 +39,18 @@ func GeneratorsOf(logs []Log, pattern *PathLabels) []Log {
 
 // journal merges the logs of the generators line by line into the journal of their group, a new
 // file in the data directory. It returns the only part of the group.
-func (im *Import) journal(ctx context.Context) (path string, p *Part, err error) {
-	paths := append([]string{im.Path}, im.Generators...)
+func (im *Import) journal(ctx context.Context, logs []generatorLog) (path string, p *Part, err error) {
 	p = &Part{}
-	for _, log := range paths {
-		parts, err := splitFile(ctx, log, im.Tool)
+	for _, log := range logs {
+		parts, err := splitFile(ctx, log.path, im.Tool)
 		if err != nil {
 			return "", nil, err
 		}
 		if len(parts) != 1 {
-			return "", nil, fmt.Errorf("the log of a generator must have one run, and %s has %d", log, len(parts))
+			return "", nil, fmt.Errorf("the log of a generator must have one run, and %s has %d", log.name, len(parts))
 		}
 		p.Seconds = max(p.Seconds, parts[0].Seconds)
-		abs, err := filepath.Abs(log)
+		abs, err := filepath.Abs(log.name)
 		if err != nil {
 			return "", nil, err
 		}
@@ -69,12 +68,12 @@ func (im *Import) journal(ctx context.Context) (path string, p *Part, err error)
 	if err != nil {
 		return "", nil, fmt.Errorf("write journal: %w", err)
 	}
-	err = writeJournal(ctx, out, paths)
+	err = writeJournal(ctx, out, logs)
 	if closeErr := out.Close(); err == nil {
 		err = closeErr
 	}
 	if err == nil {
-		err = im.followJournal(ctx, out.Name(), p, len(paths))
+		err = im.followJournal(ctx, out.Name(), p, len(logs))
 	}
 	if err != nil {
 		return "", nil, errors.Join(err, os.Remove(out.Name()))
@@ -98,11 +97,11 @@ func (im *Import) followJournal(ctx context.Context, path string, p *Part, gener
 	return nil
 }
 
-func writeJournal(ctx context.Context, w io.Writer, paths []string) error {
+func writeJournal(ctx context.Context, w io.Writer, generators []generatorLog) error {
 	out := bufio.NewWriter(w)
-	logs := make([]*bufio.Scanner, len(paths))
-	for i, path := range paths {
-		in, err := follow.OpenFile(path)
+	logs := make([]*bufio.Scanner, len(generators))
+	for i, generator := range generators {
+		in, err := follow.OpenFile(generator.path)
 		if err != nil {
 			return fmt.Errorf("read log: %w", err)
 		}
@@ -123,7 +122,7 @@ func writeJournal(ctx context.Context, w io.Writer, paths []string) error {
 				_, _ = out.Write(group.AppendLine(nil, i+1, group.Stdout, line[:min(len(line), follow.DefaultMaxLine-16)]))
 			default:
 				if err := lines.Err(); err != nil {
-					return fmt.Errorf("read log %s: %w", paths[i], err)
+					return fmt.Errorf("read log %s: %w", generators[i].name, err)
 				}
 				_, _ = out.Write(group.AppendLine(nil, i+1, group.Control, []byte(group.End)))
 				logs[i] = nil

@@ -30,6 +30,7 @@ type groupParser struct {
 // generator is one generator of the group. Intervals are counted from the group's start.
 type generator struct {
 	parser      tool.Parser
+	fronts      [2]tool.Front // by stream
 	state       *state
 	begun       bool // its tool has started
 	absent      bool // it never started: the group consists of the others
@@ -111,7 +112,8 @@ func (p *groupParser) Parse(l tool.Line, emit func(*tool.Report)) tool.Verdict {
 	if mark == group.Stderr {
 		g.state.stream = tool.Stderr
 	}
-	return g.parser.Parse(tool.Line{Stream: g.state.stream, Text: text, Cut: l.Cut}, func(r *tool.Report) { p.take(n, r, emit) })
+	line := tool.Line{Stream: g.state.stream, Text: text, Cut: l.Cut}
+	return g.fronts[line.Stream].Parse(g.parser, line, nil, func(r *tool.Report) { p.take(n, r, emit) })
 }
 
 func (p *groupParser) control(n int, text string, emit func(*tool.Report)) tool.Verdict {

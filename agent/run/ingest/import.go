@@ -72,9 +72,16 @@ func (im *Import) Run(ctx context.Context) ([]Imported, error) {
 	}
 	defer file.Close()
 	parts, bytes := make([]*Part, 1), im.Path
+	generators := im.generatorLogs()
+	if names := containers(file, im.Tool); len(generators) == 0 && len(names) > 0 {
+		folder := ""
+		folder, generators, err = im.separate(ctx, file, names)
+		defer os.RemoveAll(folder)
+	}
 	switch {
-	case len(im.Generators) > 0:
-		bytes, parts[0], err = im.journal(ctx)
+	case err != nil:
+	case len(generators) > 0:
+		bytes, parts[0], err = im.journal(ctx, generators)
 		if err == nil {
 			defer os.Remove(bytes)
 		}
@@ -99,13 +106,25 @@ func (im *Import) Run(ctx context.Context) ([]Imported, error) {
 	}
 	var made []Imported
 	for i, start := range Starts(parts, im.Start, namedTime(im.Path), info.ModTime()) {
-		m, err := im.part(ctx, bytes, parts[i], start, len(parts) == 1)
+		m, err := im.part(ctx, bytes, parts[i], start, len(parts) == 1, len(generators))
 		if err != nil {
 			return made, fmt.Errorf("%s: %w", im.Path, err)
 		}
 		made = append(made, m)
 	}
 	return made, nil
+}
+
+// generatorLogs are the logs of the generators of the run; none if there is only one.
+func (im *Import) generatorLogs() []generatorLog {
+	if len(im.Generators) == 0 {
+		return nil
+	}
+	logs := []generatorLog{{im.Path, im.Path}}
+	for _, path := range im.Generators {
+		logs = append(logs, generatorLog{path, path})
+	}
+	return logs
 }
 
 // Start is when a run began, and the source of that time.
@@ -169,7 +188,7 @@ func titleOf(path string) string {
 }
 
 // part makes a run from one part of the file bytes, unless an earlier import did.
-func (im *Import) part(ctx context.Context, bytes string, p *Part, start Start, only bool) (Imported, error) {
+func (im *Import) part(ctx context.Context, bytes string, p *Part, start Start, only bool, generators int) (Imported, error) {
 	sum, err := fingerprint(bytes, p.Offset, p.End)
 	if err != nil {
 		return Imported{}, err
@@ -185,7 +204,7 @@ func (im *Import) part(ctx context.Context, bytes string, p *Part, start Start, 
 	if existing, found, err := im.Earlier.find(abs, p, sum); err != nil || found {
 		return Imported{Meta: existing, Part: p, Existing: found}, err
 	}
-	meta := im.meta(p, start)
+	meta := im.meta(p, start, generators)
 	meta.Import = &rundir.ImportSource{Path: abs, Stderr: stderr,
 		Offset: p.Offset, Size: p.End - p.Offset, SHA256: sum, Start: start.Source}
 	dir, claim, err := rundir.CreateWith(im.DataDir, meta, func(d rundir.Directory) error {
@@ -214,7 +233,7 @@ func (im *Import) part(ctx context.Context, bytes string, p *Part, start Start, 
 }
 
 // meta returns the facts of the run in one part of the log.
-func (im *Import) meta(p *Part, start Start) rundir.Meta {
+func (im *Import) meta(p *Part, start Start, generators int) rundir.Meta {
 	snap := p.Snapshot()
 	threads := snap.Threads
 	if !threads.Known && im.Threads > 0 {
@@ -226,11 +245,11 @@ func (im *Import) meta(p *Part, start Start) rundir.Meta {
 		meta.Title = im.Title
 	}
 	meta.Labels, meta.Selection, meta.Servers = maps.Clone(im.Labels), im.Selection, im.Servers
-	if n := len(im.Generators); n > 0 {
+	if generators > 0 {
 		if im.Title == "" {
-			meta.Title += fmt.Sprintf(", %d generators", n+1)
+			meta.Title += fmt.Sprintf(", %d generators", generators)
 		}
-		meta.Group = &rundir.Group{Generators: n + 1, Members: p.members}
+		meta.Group = &rundir.Group{Generators: generators, Members: p.members}
 	}
 	meta.StartedAt, meta.StartEstimated = start.At.UTC().Truncate(time.Millisecond), start.Source == rundir.StartFromFile
 	end := meta.StartedAt.Add(time.Duration(p.Seconds * float64(time.Second)))

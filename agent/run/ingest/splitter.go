@@ -60,6 +60,7 @@ type Splitter struct {
 	content io.ReaderAt
 	first   int64
 	parser  tool.Parser
+	front   tool.Front
 
 	part     *Part // nil between two parts
 	run      int   // the parser's number of the newest part
@@ -75,6 +76,7 @@ type Splitter struct {
 	stamp      time.Time // in the line
 	header     time.Time // the first stamp since boundary
 	emit       func(*tool.Report)
+	stamped    func(time.Time)
 }
 
 // lineEnd is where a line ends and what the parser made of it.
@@ -92,6 +94,12 @@ func NewSplitter(ctx context.Context, t *tool.Tool, content io.ReaderAt, offset,
 		parser: t.NewParser(tool.Description{}), boundary: offset, begin: offset, end: offset}
 	s.recent = append(s.recent, lineEnd{at: offset})
 	s.emit = s.report
+	s.stamped = func(stamp time.Time) {
+		s.stamp = stamp
+		if s.header.IsZero() {
+			s.header = stamp
+		}
+	}
 	return s
 }
 
@@ -113,11 +121,8 @@ func (s *Splitter) Flushes() bool {
 func (s *Splitter) Line(l follow.Line, at time.Time, fresh bool) {
 	s.advance(l)
 	s.at, s.fresh, s.reported = at, fresh, false
-	s.stamp, _ = tool.LineTime(l.Text)
-	if s.header.IsZero() {
-		s.header = s.stamp
-	}
-	verdict := s.parser.Parse(tool.Line{Text: l.Text, Cut: l.Cut}, s.emit)
+	s.stamp = time.Time{}
+	verdict := s.front.Parse(s.parser, tool.Line{Text: l.Text, Cut: l.Cut}, s.stamped, s.emit)
 	s.lines.add(verdict)
 	s.recent[len(s.recent)-1].lines.add(verdict)
 	s.settle()
@@ -311,11 +316,13 @@ func sameSummary(a, b *Summary) bool {
 }
 
 // SplitLog reads a log from offset to its end and returns its runs. The last run extends to the end
-// of the log unless that changes its result.
-func SplitLog(ctx context.Context, log *io.SectionReader, t *tool.Tool, offset int64) ([]*Part, error) {
+// of the log unless that changes its result. written is about when the log was written, for dates without a year; zero:
+// now.
+func SplitLog(ctx context.Context, log *io.SectionReader, t *tool.Tool, offset int64, written time.Time) ([]*Part, error) {
 	r := follow.NewScanner(log, offset, log.Size())
 	var parts []*Part
 	s := NewSplitter(ctx, t, log, offset, offset)
+	s.front.Written = written
 	s.OnBegin = func(p *Part, _ *tool.Report, _ time.Time, _ bool) { parts = append(parts, p) }
 	for {
 		line, err := r.Next(ctx)
@@ -346,7 +353,7 @@ func splitFile(ctx context.Context, path string, t *tool.Tool) ([]*Part, error) 
 		return nil, err
 	}
 	defer file.Close()
-	return SplitLog(ctx, io.NewSectionReader(file, 0, info.Size()), t, 0)
+	return SplitLog(ctx, io.NewSectionReader(file, 0, info.Size()), t, 0, info.ModTime())
 }
 
 // openLog opens a regular file.

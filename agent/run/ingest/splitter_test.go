@@ -169,7 +169,7 @@ func TestSameRunsHoweverRead(t *testing.T) {
 				logs["CRLF "+name] = bytes.ReplaceAll(bytes.Join([][]byte{one, next}, nil), []byte("\n"), []byte("\r\n"))
 			}
 			for name, log := range logs {
-				parts, err := SplitLog(t.Context(), section(log), tl, 0)
+				parts, err := SplitLog(t.Context(), section(log), tl, 0, time.Time{})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -292,7 +292,7 @@ func FuzzSplitLog(f *testing.F) {
 	f.Add("2026-11-21 02:14:03\nsysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)\n\nRunning the test with following options:\nNumber of threads: 4\n")
 	f.Add("[2026-99-21 02:14:03:1] [ 1s ] thds: 1\x00\r\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		parts, err := SplitLog(t.Context(), section([]byte(text)), sysbench.Tool, 0)
+		parts, err := SplitLog(t.Context(), section([]byte(text)), sysbench.Tool, 0, time.Time{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -322,7 +322,7 @@ func (f *logFile) plan(ctx context.Context, size int64) error {
 	if f.position >= size {
 		return nil
 	}
-	parts, err := ingest.SplitLog(ctx, io.NewSectionReader(f.reader.File(), 0, size), f.tool, f.position)
+	parts, err := ingest.SplitLog(ctx, io.NewSectionReader(f.reader.File(), 0, size), f.tool, f.position, time.Time{})
 	f.parts, f.starts = parts, ingest.Starts(parts, time.Time{}, time.Time{}, f.written)
 	return err
 }

@@ -275,7 +275,7 @@ func TestSameOutcomeFollowedAndImported(t *testing.T) {
 				t.Fatal(err)
 			}
 
-			parts, err := ingest.SplitLog(t.Context(), io.NewSectionReader(strings.NewReader(text), 0, int64(len(text))), sysbench.Tool, 0)
+			parts, err := ingest.SplitLog(t.Context(), io.NewSectionReader(strings.NewReader(text), 0, int64(len(text))), sysbench.Tool, 0, time.Time{})
 			if err != nil || len(parts) != 1 {
 				t.Fatalf("%d parts, %v", len(parts), err)
 			}

@@ -237,7 +237,7 @@ func (f *logFile) compare(ctx context.Context, read *passage, c *candidate) bool
 		if err != nil {
 			return false
 		}
-		parts, err := ingest.SplitLog(ctx, io.NewSectionReader(c.file, 0, end), f.tool, 0)
+		parts, err := ingest.SplitLog(ctx, io.NewSectionReader(c.file, 0, end), f.tool, 0, time.Time{})
 		return err == nil && slices.ContainsFunc(parts, func(p *ingest.Part) bool { return p.Seconds > 0 || p.Snapshot().Summary != nil })
 	}
 	c.relation, c.at = read.relate(c.file, c.size, reports)

@@ -1,0 +1,593 @@
+package prefix
+
+import (
+	"bytes"
+	"time"
+	"unicode/utf8"
+)
+
+// escapes removes the control sequences of a terminal (ECMA-48): ESC [ … final byte, ESC ] … BEL, and ESC with one more
+// byte.
+func (s *Stripper) escapes(line []byte, _ *Line) ([]byte, bool) {
+	at := bytes.IndexByte(line, 0x1b)
+	if at < 0 {
+		return nil, false
+	}
+	begin := len(s.buffer)
+	for ; at >= 0; at = bytes.IndexByte(line, 0x1b) {
+		s.buffer = append(s.buffer, line[:at]...)
+		line = line[at+1:]
+		switch {
+		case len(line) == 0:
+		case line[0] == '[':
+			end := 1
+			for end < len(line) && (line[end] < 0x40 || line[end] > 0x7e) {
+				end++
+			}
+			line = line[min(end+1, len(line)):]
+		case line[0] == ']':
+			end := bytes.IndexByte(line, 0x07)
+			line = line[end+1:] // the text itself if it has no end
+		default:
+			line = line[1:]
+		}
+	}
+	s.buffer = append(s.buffer, line...)
+	text := s.buffer[begin:]
+	return text[bytes.LastIndexByte(bytes.TrimRight(text, "\r"), '\r')+1:], true
+}
+
+// textKeys are the members of JSON objects in which logging programs keep the line: docker's json-file, journald, others.
+var textKeys = [][]byte{[]byte("log"), []byte("MESSAGE"), []byte("message"), []byte("msg")}
+
+// timeKeys are the members with its time.
+var timeKeys = [][]byte{[]byte("time"), []byte("@timestamp"), []byte("timestamp"), []byte("ts")}
+
+// object takes the line out of a JSON object with one of textKeys. An object whose line is cut off or is
+// no string is left alone.
+func (s *Stripper) object(line []byte, l *Line) ([]byte, bool) {
+	if !bytes.HasPrefix(line, []byte("{")) {
+		return nil, false
+	}
+	begin, found := 0, false
+	var text []byte
+	rest := bytes.TrimLeft(line[1:], " ")
+	for len(rest) > 0 && rest[0] == '"' {
+		key, after, ok := quotedString(rest)
+		after = bytes.TrimLeft(after, " ")
+		if !ok || len(after) == 0 || after[0] != ':' {
+			break
+		}
+		value := bytes.TrimLeft(after[1:], " ")
+		if len(value) > 0 && value[0] == '"' {
+			var raw []byte
+			if raw, after, ok = quotedString(value); !ok {
+				break
+			}
+			if isOneOf(key, textKeys) && !found {
+				begin, found = len(s.buffer), true
+				s.unescape(raw)
+				text = s.buffer[begin:]
+			} else if at, _, ok := s.date(raw); ok && isOneOf(key, timeKeys) {
+				l.Time = at
+			}
+		} else {
+			end := bytes.IndexByte(value, ',')
+			if end < 0 {
+				break
+			}
+			after = value[end:]
+		}
+		after = bytes.TrimLeft(after, " ")
+		if len(after) == 0 || after[0] != ',' {
+			break
+		}
+		rest = bytes.TrimLeft(after[1:], " ")
+	}
+	return bytes.TrimRight(text, "\r\n"), found
+}
+
+func isOneOf(key []byte, all [][]byte) bool {
+	for _, one := range all {
+		if bytes.Equal(key, one) {
+			return true
+		}
+	}
+	return false
+}
+
+// quotedString returns the content of the JSON string at the beginning of a text, escaped as it is, and what follows.
+func quotedString(text []byte) (content, rest []byte, ok bool) {
+	for i := 1; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '"':
+			return text[1:i], text[i+1:], true
+		}
+	}
+	return nil, nil, false
+}
+
+// unescape appends the content of a JSON string to the buffer.
+func (s *Stripper) unescape(raw []byte) {
+	for i := 0; i < len(raw); i++ {
+		c := raw[i]
+		if c != '\\' || i+1 == len(raw) {
+			s.buffer = append(s.buffer, c)
+			continue
+		}
+		i++
+		switch raw[i] {
+		case 'n':
+			s.buffer = append(s.buffer, '\n')
+		case 't':
+			s.buffer = append(s.buffer, '\t')
+		case 'r':
+			s.buffer = append(s.buffer, '\r')
+		case 'b', 'f':
+		case 'u':
+			code, digits := rune(0), 0
+			for ; digits < 4 && i+1 < len(raw); digits++ {
+				d := hex(raw[i+1])
+				if d < 0 {
+					break
+				}
+				code, i = code<<4|rune(d), i+1
+			}
+			s.buffer = utf8.AppendRune(s.buffer, code)
+		default:
+			s.buffer = append(s.buffer, raw[i])
+		}
+	}
+}
+
+func hex(c byte) int {
+	switch {
+	case '0' <= c && c <= '9':
+		return int(c - '0')
+	case 'a' <= c|0x20 && c|0x20 <= 'f':
+		return int(c|0x20-'a') + 10
+	}
+	return -1
+}
+
+// quoted takes the line out of an element of a JSON list of strings, one element a line: Ansible's stdout_lines.
+func (s *Stripper) quoted(line []byte, _ *Line) ([]byte, bool) {
+	text := bytes.TrimRight(bytes.TrimLeft(line, " \t"), " \r")
+	if len(text) < 2 || text[0] != '"' {
+		return nil, false
+	}
+	content, rest, ok := quotedString(text)
+	if !ok || len(rest) > 1 || len(rest) == 1 && rest[0] != ',' {
+		return nil, false
+	}
+	begin := len(s.buffer)
+	s.unescape(content)
+	return s.buffer[begin:], true
+}
+
+// longestName bounds the name of a container.
+const longestName = 80
+
+// container is docker compose's: the name, padded with blanks, "| ".
+func (s *Stripper) container(line []byte, l *Line) ([]byte, bool) {
+	bar := bytes.IndexByte(line[:min(len(line), longestName)], '|')
+	if bar < 2 || line[bar-1] != ' ' || bar+1 < len(line) && line[bar+1] != ' ' {
+		return nil, false
+	}
+	name := bytes.TrimRight(line[:bar], " ")
+	if !isName(name) || isNumbers(name) {
+		return nil, false
+	}
+	l.Source = name
+	return line[min(bar+2, len(line)):], true
+}
+
+func isName(name []byte) bool {
+	if len(name) == 0 {
+		return false
+	}
+	for _, c := range name {
+		if !('a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9' || c == '-' || c == '_' || c == '.') {
+			return false
+		}
+	}
+	return true
+}
+
+// pod is kubectl's: [pod/NAME/CONTAINER].
+func (s *Stripper) pod(line []byte, l *Line) ([]byte, bool) {
+	const begin = "[pod/"
+	end := bytes.IndexByte(line, ']')
+	if !bytes.HasPrefix(line, []byte(begin)) || end < 0 || end+1 < len(line) && line[end+1] != ' ' {
+		return nil, false
+	}
+	l.Source = line[len(begin):end]
+	return line[min(end+2, len(line)):], true
+}
+
+// job is the form of `gh run view --log`: the job, the step and the time, separated by tabs.
+func (s *Stripper) job(line []byte, l *Line) ([]byte, bool) {
+	first := bytes.IndexByte(line, '\t')
+	if first < 1 {
+		return nil, false
+	}
+	second := bytes.IndexByte(line[first+1:], '\t')
+	if second < 1 {
+		return nil, false
+	}
+	text := bytes.TrimPrefix(line[first+second+2:], []byte("\ufeff"))
+	if _, _, ok := s.date(text); !ok {
+		return nil, false
+	}
+	l.Source = line[:first]
+	return text, true
+}
+
+// priority is the beginning of a syslog message: <PRI>, and the version 1 of RFC 5424 with its structured header.
+func (s *Stripper) priority(line []byte, l *Line) ([]byte, bool) {
+	end := bytes.IndexByte(line[:min(len(line), 6)], '>')
+	if end < 2 || line[0] != '<' || !areDigits(line[1:end]) {
+		return nil, false
+	}
+	text := line[end+1:]
+	if !bytes.HasPrefix(text, []byte("1 ")) {
+		return text, true
+	}
+	// VERSION TIMESTAMP HOSTNAME APP-NAME PROCID MSGID STRUCTURED-DATA MSG
+	at, rest, ok := s.date(text[2:])
+	if !ok {
+		return nil, false
+	}
+	rest = bytes.TrimLeft(rest, " ")
+	for range 4 {
+		_, after, found := bytes.Cut(rest, []byte(" "))
+		if !found {
+			return nil, false
+		}
+		rest = after
+	}
+	if bytes.HasPrefix(rest, []byte("[")) {
+		close := bytes.LastIndex(rest, []byte("] "))
+		if close < 0 {
+			return nil, false
+		}
+		rest = rest[close+2:]
+	} else if _, after, found := bytes.Cut(rest, []byte(" ")); found {
+		rest = after
+	} else {
+		rest = rest[:0]
+	}
+	l.Time = at
+	return bytes.TrimPrefix(rest, []byte("\ufeff")), true
+}
+
+func areDigits(text []byte) bool {
+	for _, c := range text {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return len(text) > 0
+}
+
+// number reads exactly n digits.
+func number(text []byte, n int) (v int, ok bool) {
+	if len(text) < n || !areDigits(text[:n]) {
+		return 0, false
+	}
+	for _, c := range text[:n] {
+		v = 10*v + int(c-'0')
+	}
+	return v, true
+}
+
+// date reads a date and time such as 2024-05-10T11:14:15.123Z, with a blank for T, a comma before the fraction, and with
+// or without a zone (then local). YCSB's own status lines have a colon before the fraction: they are not a prefix.
+func (s *Stripper) date(text []byte) (at time.Time, rest []byte, ok bool) {
+	year, ok1 := number(text, 4)
+	if !ok1 || len(text) < 19 || text[4] != '-' && text[4] != '/' || text[7] != text[4] || text[10] != 'T' && text[10] != ' ' {
+		return at, nil, false
+	}
+	mon, ok2 := number(text[5:], 2)
+	day, ok3 := number(text[8:], 2)
+	if !ok2 || !ok3 || mon < 1 || mon > 12 || day < 1 || day > 31 {
+		return at, nil, false
+	}
+	h, m, sec, nano, rest, ok := clock(text[11:])
+	if !ok {
+		return at, nil, false
+	}
+	zone, rest := zoneOf(rest)
+	return time.Date(year, time.Month(mon), day, h, m, sec, nano, zone), rest, len(rest) == 0 || rest[0] == ' ' || rest[0] == ']' || rest[0] == '\t'
+}
+
+// clock reads a time of day such as 11:14:15.123.
+func clock(text []byte) (h, m, sec, nano int, rest []byte, ok bool) {
+	h, ok1 := number(text, 2)
+	if !ok1 || len(text) < 8 || text[2] != ':' || text[5] != ':' {
+		return 0, 0, 0, 0, nil, false
+	}
+	m, ok2 := number(text[3:], 2)
+	sec, ok3 := number(text[6:], 2)
+	if !ok2 || !ok3 || h > 23 || m > 59 || sec > 60 {
+		return 0, 0, 0, 0, nil, false
+	}
+	rest = text[8:]
+	if len(rest) > 1 && (rest[0] == '.' || rest[0] == ',') && '0' <= rest[1] && rest[1] <= '9' {
+		unit := int(time.Second) / 10
+		for rest = rest[1:]; len(rest) > 0 && '0' <= rest[0] && rest[0] <= '9'; rest = rest[1:] {
+			nano, unit = nano+int(rest[0]-'0')*unit, unit/10
+		}
+	}
+	return h, m, sec, nano, rest, true
+}
+
+// zoneOf reads Z, +0100 or +01:00; without one the time is local.
+func zoneOf(rest []byte) (*time.Location, []byte) {
+	if len(rest) > 0 && rest[0] == 'Z' {
+		return time.UTC, rest[1:]
+	}
+	if len(rest) < 5 || rest[0] != '+' && rest[0] != '-' {
+		return time.Local, rest
+	}
+	minutes := rest[3:]
+	if minutes[0] == ':' {
+		minutes = minutes[1:]
+	}
+	h, ok1 := number(rest[1:], 2)
+	m, ok2 := number(minutes, 2)
+	if !ok1 || !ok2 {
+		return time.Local, rest
+	}
+	offset := 3600*h + 60*m
+	if rest[0] == '-' {
+		offset = -offset
+	}
+	if offset == 0 {
+		return time.UTC, minutes[2:]
+	}
+	return time.FixedZone("", offset), minutes[2:]
+}
+
+// dated is a date and time, perhaps in brackets, with what logging programs add to it.
+func (s *Stripper) dated(line []byte, l *Line) ([]byte, bool) {
+	text, bracket := line, false
+	if len(text) > 0 && text[0] == '[' {
+		text, bracket = text[1:], true
+	}
+	at, rest, ok := s.date(text)
+	if !ok || bracket && !bytes.HasPrefix(rest, []byte("]")) || !bracket && bytes.HasPrefix(rest, []byte("]")) {
+		return nil, false
+	}
+	if bracket {
+		rest = rest[1:]
+	}
+	l.Time = at
+	rest = trimBlank(rest)
+	switch {
+	case isStream(rest): // GitLab CI: two digits, O or E, and a blank or + for a continued line
+		rest = rest[4:]
+	case bytes.HasPrefix(rest, []byte("stdout ")) || bytes.HasPrefix(rest, []byte("stderr ")): // containerd: stdout F
+		if len(rest) > 8 && (rest[7] == 'F' || rest[7] == 'P') && rest[8] == ' ' {
+			rest = rest[9:]
+		}
+	default:
+		if logged, ok := logHeader(rest); ok {
+			return logged, true
+		}
+		rest = s.sender(rest)
+	}
+	return rest, true
+}
+
+func trimBlank(text []byte) []byte {
+	return bytes.TrimPrefix(text, []byte(" "))
+}
+
+func isStream(rest []byte) bool {
+	return len(rest) >= 4 && areDigits(rest[:2]) && (rest[2] == 'O' || rest[2] == 'E') && (rest[3] == ' ' || rest[3] == '+')
+}
+
+var (
+	levels = [][]byte{[]byte("TRACE"), []byte("DEBUG"), []byte("INFO"), []byte("WARN"), []byte("ERROR"), []byte("FATAL")}
+	months = "JanFebMarAprMayJunJulAugSepOctNovDec"
+)
+
+// longestHeader bounds the names of thread and logger.
+const longestHeader = 200
+
+// logHeader is log4j's after the time: level, thread in brackets and logger in any order, and " - ".
+func logHeader(rest []byte) ([]byte, bool) {
+	head := rest[:min(len(rest), longestHeader)]
+	end := bytes.Index(head, []byte(" - "))
+	if end < 0 {
+		return nil, false
+	}
+	for _, level := range levels {
+		if i := bytes.Index(head[:end], level); i == 0 || i > 0 && (head[i-1] == ' ' || head[i-1] == '[') {
+			return rest[end+3:], true
+		}
+	}
+	return nil, false
+}
+
+func isLevel(line []byte) bool {
+	if len(line) == 0 || line[0] != '[' {
+		return false
+	}
+	for _, level := range levels {
+		if bytes.HasPrefix(line[1:], level) {
+			return true
+		}
+	}
+	return false
+}
+
+// levelFirst is log4j's with the level before the time: [INFO ] 2024-05-10 11:14:15,123 [thread] logger - .
+func (s *Stripper) levelFirst(line []byte, l *Line) ([]byte, bool) {
+	if !isLevel(line) {
+		return nil, false
+	}
+	end := bytes.IndexByte(line, ']')
+	if end < 0 || end+2 > len(line) {
+		return nil, false
+	}
+	at, rest, ok := s.date(bytes.TrimLeft(line[end+1:], " "))
+	if !ok {
+		return nil, false
+	}
+	dash := bytes.Index(rest[:min(len(rest), longestHeader)], []byte(" - "))
+	if dash < 0 {
+		return nil, false
+	}
+	l.Time = at
+	return rest[dash+3:], true
+}
+
+// month returns the number of the month that a line begins with, in English, followed by a blank; 0 if there is none.
+func month(line []byte) time.Month {
+	if len(line) < 4 || line[3] != ' ' || line[0] < 'A' || line[0] > 'S' {
+		return 0
+	}
+	for m := range 12 {
+		if string(line[:3]) == months[3*m:3*m+3] {
+			return time.Month(m + 1)
+		}
+	}
+	return 0
+}
+
+// classic is syslog's time of RFC 3164, as journalctl and ts print it: the year is missing.
+func (s *Stripper) classic(line []byte, l *Line) ([]byte, bool) {
+	mon := month(line)
+	if mon == 0 || len(line) < 15 {
+		return nil, false
+	}
+	day, ok := number(bytes.TrimLeft(line[4:6], " "), len(bytes.TrimLeft(line[4:6], " ")))
+	h, m, sec, nano, rest, isClock := clock(line[min(7, len(line)):])
+	if !ok || !isClock || line[6] != ' ' || len(rest) > 0 && rest[0] != ' ' {
+		return nil, false
+	}
+	l.Time = s.year(mon, day, h, m, sec, nano)
+	return s.sender(trimBlank(rest)), true
+}
+
+// year completes a date: the latest one that is not after the log was written.
+func (s *Stripper) year(mon time.Month, day, h, m, sec, nano int) time.Time {
+	written := s.Written
+	if written.IsZero() {
+		written = time.Now()
+	}
+	at := time.Date(written.Year(), mon, day, h, m, sec, nano, time.Local)
+	if at.After(written.Add(24 * time.Hour)) {
+		at = time.Date(written.Year()-1, mon, day, h, m, sec, nano, time.Local)
+	}
+	return at
+}
+
+// sender removes "HOST PROGRAM[PID]: ". Without a process id, text such as "total time: 10s" has the same form: such a
+// sender is removed only if the line before had the same one, or if the program's name is repeated in the text, as the
+// banner of a tool does.
+func (s *Stripper) sender(text []byte) []byte {
+	host, rest, ok := bytes.Cut(text, []byte(" "))
+	if !ok || len(host) == 0 || host[0] == '[' || !isName(host) {
+		return text
+	}
+	colon := bytes.Index(rest[:min(len(rest), longestName)], []byte(":"))
+	if colon < 1 || colon+1 < len(rest) && rest[colon+1] != ' ' {
+		return text
+	}
+	program, after := rest[:colon], trimBlank(rest[colon+1:])
+	if open := bytes.IndexByte(program, '['); open > 0 && program[len(program)-1] == ']' && areDigits(program[open+1:len(program)-1]) {
+		return after
+	}
+	if !isName(program) {
+		return text
+	}
+	tag := text[:len(host)+1+colon+1]
+	if bytes.Equal(tag, s.tag) {
+		return after
+	}
+	known := len(s.tag) == 0 && !isWord(host)
+	s.tag = append(s.tag[:0], tag...)
+	if known {
+		return after
+	}
+	return text
+}
+
+// isWord reports whether a name could be a word at the beginning of a sentence of a benchmark tool, such as "total" of
+// "total time: 10s". Names of hosts mostly have a digit, a dot or a dash.
+func isWord(name []byte) bool {
+	for _, c := range name {
+		if '0' <= c && c <= '9' || c == '-' || c == '.' {
+			return false
+		}
+	}
+	return true
+}
+
+// timeOfDay is a time without a date, as Jenkins and ts -s print it. It says nothing about when the line was written.
+func (s *Stripper) timeOfDay(line []byte, _ *Line) ([]byte, bool) {
+	text, bracket := line, len(line) > 0 && line[0] == '['
+	if bracket {
+		text = text[1:]
+	}
+	_, _, _, _, rest, ok := clock(text)
+	if bracket && ok {
+		ok, rest = bytes.HasPrefix(rest, []byte("]")), bytes.TrimPrefix(rest, []byte("]"))
+	}
+	if !ok || len(rest) > 0 && rest[0] != ' ' {
+		return nil, false
+	}
+	rest = trimBlank(rest)
+	if len(line)-len(rest) > len("00:00:10 ") && !bracket { // Jenkins' has a fraction, and two blanks after it
+		rest = trimBlank(rest)
+	}
+	return s.sender(rest), true
+}
+
+// epoch is seconds since 1970 with a fraction before a text. Lines of numbers, such as pgbench's logs, are left alone.
+func (s *Stripper) epoch(line []byte, l *Line) ([]byte, bool) {
+	if len(line) < 13 || line[10] != '.' || !areDigits(line[:10]) {
+		return nil, false
+	}
+	end := 11
+	for end < len(line) && '0' <= line[end] && line[end] <= '9' {
+		end++
+	}
+	if end == 11 || end < len(line) && line[end] != ' ' {
+		return nil, false
+	}
+	rest := trimBlank(line[end:])
+	if len(rest) > 0 && isNumbers(rest) {
+		return nil, false
+	}
+	seconds, _ := number(line, 10)
+	nano, digits := 0, 0
+	for _, c := range line[11:end] {
+		if digits < 9 {
+			nano, digits = 10*nano+int(c-'0'), digits+1
+		}
+	}
+	for ; digits < 9; digits++ {
+		nano *= 10
+	}
+	l.Time = time.Unix(int64(seconds), int64(nano))
+	return rest, true
+}
+
+// isNumbers reports whether a text has digits, and nothing but numbers.
+func isNumbers(text []byte) bool {
+	digits := false
+	for _, c := range text {
+		digit := '0' <= c && c <= '9'
+		digits = digits || digit
+		if !digit && bytes.IndexByte([]byte(" .,-+eE"), c) < 0 {
+			return false
+		}
+	}
+	return digits
+}
