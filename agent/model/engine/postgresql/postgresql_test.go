@@ -60,7 +60,8 @@ func TestStateOf(t *testing.T) {
 		{"LWLock", "WALInsert", engine.Latch},
 		{"LWLock", "BufferMapping", engine.Latch},
 		{"IO", "WALSync", engine.Commit},
-		{"IO", "WalSync", engine.Disk}, // no such event
+		{"IO", "WalSync", engine.Commit},
+		{"IPC", "BufferIo", engine.Disk},
 		{"IO", "DataFileRead", engine.Disk},
 		{"IO", "BuffileWrite", engine.Disk},
 		{"IPC", "SyncRep", engine.Replication},

@@ -49,6 +49,9 @@ type prober struct {
 	received  uint64         // of the subscriber, as last seen
 	had       struct{ recovery, senders, subscriptions, vacuums bool }
 	searched  time.Time
+	waiting   bool // sessions waited for locks at the last tick
+	blocked   waits
+	standbys  waits
 	own       ownWork
 	sent      float64 // statements of earlier connections
 	sessions  engine.SessionStates
@@ -230,6 +233,10 @@ func (p *prober) sample(ctx context.Context) (*engine.Status, error) {
 	if err := p.slow(ctx, t); err != nil {
 		return nil, err
 	}
+	if err := p.block(ctx, t); err != nil {
+		return nil, err
+	}
+	p.waitForStandbys(t)
 	begin := time.Now()
 	if err := p.conn.ping(ctx); err != nil {
 		return nil, err

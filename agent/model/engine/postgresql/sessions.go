@@ -119,7 +119,18 @@ func stateOf(kind, event string) engine.SessionState {
 	if event == "" {
 		return engine.SessionState{Class: engine.Running, Event: engine.Running}
 	}
+	for _, r := range renamed {
+		if rest, ok := strings.CutPrefix(event, r.since17); ok {
+			event = r.before + rest
+		}
+	}
 	return engine.SessionState{Class: classOf(kind, event), Event: kind + ":" + event}
+}
+
+// renamed are beginnings of events that version 17 spells in another way. All versions have the older one, so
+// that they can be compared.
+var renamed = []struct{ since17, before string }{
+	{"Wal", "WAL"}, {"Slru", "SLRU"}, {"Buffile", "BufFile"}, {"Procarray", "ProcArray"}, {"BufferIo", "BufferIO"},
 }
 
 // rule is a wait event, or the beginning of its name, and its class.
@@ -134,7 +145,7 @@ var classes = map[string][]rule{
 	// WALWrite: another session writes and flushes the log for this one as well (group commit).
 	"LWLock": {{"WALWrite", engine.Commit}, {"SyncRep", engine.Replication}, {"", engine.Latch}},
 	"IO":     {{"WAL", engine.Commit}, {"", engine.Disk}},
-	"IPC": {{"SyncRep", engine.Replication}, {"BufferIO", engine.Disk}, {"BufferIo", engine.Disk}, {"ProcArrayGroupUpdate", engine.Latch},
+	"IPC": {{"SyncRep", engine.Replication}, {"BufferIO", engine.Disk}, {"ProcArrayGroupUpdate", engine.Latch},
 		{"XactGroupUpdate", engine.Commit}, {"ClogGroupUpdate", engine.Commit}, {"RecoveryConflict", engine.Replication}, {"SafeSnapshot", engine.Lock},
 		{"", engine.Other}},
 	"BufferPin": {{"", engine.Latch}},
