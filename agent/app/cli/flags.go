@@ -125,6 +125,13 @@ func addInject(cmd command, inject *bool) {
 		get, func(on bool) { *inject = !on })
 }
 
+// addDiscover adds --no-discover.
+func addDiscover(cmd command, discover *bool) {
+	*discover = true
+	cmd.boolean("no-discover", "With --sample, do not sample the other members of the server's cluster",
+		func() string { return strconv.FormatBool(!*discover) }, func(on bool) { *discover = !on })
+}
+
 // unknownTool is the usage error for a --tool that set does not have.
 func unknownTool(name string, set tool.Set) error {
 	hint := "known tools: " + set.Names()

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/app/config"
@@ -24,8 +25,18 @@ func (r *runCommand) awaitReady(ctx context.Context, meta *rundir.Meta) error {
 		return nil
 	}
 	const hint = "name the servers in a file for --config.file, and with --cluster or --targets if the command does not show them"
-	targets := r.config.EngineTargets(r.log)
-	servers := r.config.Topology(targets).Servers(ctx, meta, topology.LocalMachine())
+	c, lent := *r.config, map[string][]string{}
+	if r.login != nil {
+		c.Targets = slices.Clone(c.Targets)
+		names, _ := c.AddLogin(*r.login) // was checked
+		for _, name := range names {
+			lent[name] = []string{meta.ID}
+		}
+	}
+	targets := c.EngineTargets(r.log)
+	places := c.Topology(targets)
+	places.Lent = lent
+	servers := places.Servers(ctx, meta, topology.LocalMachine())
 	if len(servers.Targets) == 0 {
 		if servers.Problem != "" {
 			return ownFailure(errors.New("--wait-ready: "+servers.Problem), hint)

@@ -52,8 +52,10 @@ type runCommand struct {
 	input  io.Reader // the tool's output, if it is piped
 	inject bool
 	sample bool
-	quiet  bool
-	linger time.Duration
+	// discover: with sample, the other members of the servers' clusters are sampled, too.
+	discover bool
+	quiet    bool
+	linger   time.Duration
 	// lingerSet: --linger was given.
 	lingerSet bool
 	timeout   time.Duration
@@ -73,7 +75,7 @@ type runCommand struct {
 	config   *config.Config
 	dir      rundir.Directory
 	claim    *rundir.Claim
-	// login of the tool, lent to an agent until stopLending; nil: not lent.
+	// login of the tool, lent to the agent or this process's observer until stopLending; nil: not lent.
 	login       *rundir.Login
 	stopLending func()
 	// unsampled is what the summary prints if no server was sampled.
@@ -88,6 +90,7 @@ func newRun() *cobra.Command {
 		"benchwatch run -- sysbench oltp_read_write --threads=16 --time=60 run")
 	r := &runCommand{}
 	cmd.toggle(&r.sample, "sample", "Sample the servers that the tool connects to, with the tool's own login, which stays in memory")
+	addDiscover(cmd, &r.discover)
 	cmd.text(&r.title, "title", "TEXT", "Title of the run (default: workload, threads and target)")
 	cmd.labels(&r.labels, "label", "Label of the run; repeatable")
 	cmd.toggle(&r.quiet, "quiet,q", "Print only the tool's output, warnings and errors")
@@ -337,30 +340,42 @@ func (r *runCommand) chooseServers(command *commandline.Command, meta *rundir.Me
 	d := &command.Description
 	switch {
 	case r.sample:
-		login := rundir.Login{Target: d.Target, Engine: d.Engine, User: d.User, Password: command.Password, Place: command.Place,
-			Database: d.Database, TLS: d.TLS}
-		names, err := r.config.AddLogin(login)
+		login := rundir.NewLogin(d, &command.Login, command.Place)
+		login.Discover = r.discover
+		names, err := r.lendable(&login)
 		if err == nil && beside {
 			err = config.CheckLent(login, agent.Foreign)
+		}
+		if errors.Is(err, config.ErrKind) {
+			r.note("note: --sample: %v", err)
+			break
 		}
 		if err != nil {
 			return ownFailure(err, r.hintServers(beside))
 		}
 		by := ""
 		if beside {
-			r.login, by = &login, ", by the agent"
-		} else if meta.Selection == nil {
-			meta.Selection = rundir.NewSelection(nil, names)
+			by = ", by the agent"
 		}
-		r.note("sampling %s as user %q%s", table.Join(names), d.User, by)
+		r.login, r.unsampled = &login, "none sampled: no answer from "+d.Target+" during the run"
+		r.note("sampling %s as user %q%s", table.Join(names), login.User, by)
 	case !beside && len(r.config.Targets) == 0 && d.Engine != "" && d.Target != "" && meta.Selection == nil:
 		r.note("note: %s is not sampled: --sample samples it with the tool's own login, --config.file names servers", d.Target)
 	}
-	r.unsampled = unsampled(d)
+	if r.login == nil {
+		r.unsampled = unsampled(d)
+	}
 	if beside || meta.Selection == nil {
 		return nil
 	}
 	return checkSelection(r.config, meta.Selection)
+}
+
+// lendable returns the names of the targets that are sampled with a login.
+func (r *runCommand) lendable(login *rundir.Login) ([]string, error) {
+	c := *r.config
+	c.Targets = slices.Clone(c.Targets)
+	return c.AddLogin(*login)
 }
 
 // unsampled is what the summary prints for a run without servers; empty for a tool without any.

@@ -109,9 +109,7 @@ func (r *abCommand) addServers(t *ab.Toggle) error {
 	env.NoInject = true
 	command := commandline.Read(r.command, r.tools, env)
 	configured := slices.Clone(r.config.Targets)
-	d := &command.Description
-	names, err := r.config.AddLogin(rundir.Login{Target: d.Target, Engine: d.Engine, User: d.User, Password: command.Password, Place: command.Place,
-		Database: d.Database, TLS: d.TLS})
+	names, err := r.config.AddLogin(rundir.NewLogin(&command.Description, &command.Login, command.Place))
 	if err != nil {
 		return fmt.Errorf("%w: name targets of the configuration with --toggle-on", err)
 	}
@@ -120,7 +118,7 @@ func (r *abCommand) addServers(t *ab.Toggle) error {
 			t.Servers = append(t.Servers, ab.Server{Name: name, Config: file})
 			continue
 		}
-		if command.Password != "" {
+		if command.Login.Password != "" {
 			return fmt.Errorf("the login of the command has a password, which is not stored, so that the setting could not be restored after a kill: name a target of the configuration with --toggle-on")
 		}
 		target, err := r.config.Target(name)

@@ -226,6 +226,10 @@ type Target struct {
 
 	// password is the target's password if it is not in a file.
 	password engine.Secret
+	// tls is the login's, if the target has one from a tool.
+	tls tool.TLS
+	// discover and hearsay are as in engine.Target.
+	discover, hearsay bool
 }
 
 func (t *Target) check() error {
@@ -594,7 +598,7 @@ func (t *Target) plain() engine.Target {
 	}
 	return engine.Target{
 		Name: t.Name, Engine: t.Engine, Address: address, Cluster: t.Cluster, Behind: t.Behind, Nodename: t.Nodename, Role: t.Role,
-		User: t.User, Options: t.Options,
+		User: t.User, Options: t.Options, Discover: t.discover, Hearsay: t.hearsay,
 	}
 }
 
@@ -619,17 +623,20 @@ func (t *Target) prepare() (engine.Target, error) {
 		}
 		target.Password = engine.Secret(password)
 	}
+	tlsConfig, optional, err := loginTLS(t.tls)
 	if t.TLS != nil {
-		tlsConfig, err := t.TLS.load()
-		if err != nil {
-			return target, err
-		}
+		tlsConfig, err = t.TLS.load()
+	}
+	if err != nil {
+		return target, err
+	}
+	if tlsConfig != nil {
 		if tlsConfig.ServerName == "" {
 			if host, _, err := net.SplitHostPort(target.Address); err == nil {
 				tlsConfig.ServerName = host
 			}
 		}
-		target.TLS = tlsConfig
+		target.TLS, target.TLSOptional = tlsConfig, optional
 	}
 	return target, nil
 }

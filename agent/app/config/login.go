@@ -2,12 +2,16 @@ package config
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"slices"
 	"strings"
+
+	commoncfg "github.com/prometheus/common/config"
 
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	engines "github.com/benchwatch/benchwatch/agent/model/engine/registry"
@@ -18,6 +22,9 @@ import (
 // ErrNoLogin is wrapped by the errors of AddLogin.
 var ErrNoLogin = errors.New("the servers of this command can't be sampled")
 
+// ErrKind is wrapped by the error of AddLogin for a kind of database that is not sampled. It wraps ErrNoLogin.
+var ErrKind = fmt.Errorf("%w: benchwatch does not sample this kind of database", ErrNoLogin)
+
 // AddLogin adds the servers to which a tool connects as targets, sampled with the tool's own login,
 // and returns their names. The password stays in memory. Several servers form a cluster. Existing
 // targets stay unchanged. Its errors wrap ErrNoLogin.
@@ -27,7 +34,7 @@ func (c *Config) AddLogin(l rundir.Login) ([]string, error) {
 	case l.Target == "":
 		return nil, fmt.Errorf("%w: it does not show where the tool connects to", ErrNoLogin)
 	case e == nil:
-		return nil, fmt.Errorf("%w: %s is of a kind of database that benchwatch does not sample", ErrNoLogin, l.Target)
+		return nil, fmt.Errorf("%w (%s)", ErrKind, l.Target)
 	}
 	addresses := strings.Split(l.Target, ",")
 	cluster := ""
@@ -36,9 +43,8 @@ func (c *Config) AddLogin(l rundir.Login) ([]string, error) {
 	}
 	var names []string
 	for _, address := range addresses {
-		t := Target{Engine: l.Engine, Address: strings.TrimSpace(address),
-			Cluster: cluster, User: l.User, password: engine.Secret(l.Password), Options: map[string]string{}}
-		t.takeLogin(e, &l)
+		t := loginTarget(&l, e, strings.TrimSpace(address))
+		t.Cluster, t.discover = cluster, l.Discover
 		t.Address = t.plain().Address
 		if l.Place != tool.PlaceHere && isLocal(t.Address) {
 			return nil, fmt.Errorf("%w: %s is an address within a container or on another machine", ErrNoLogin, t.Address)
@@ -62,25 +68,91 @@ func (c *Config) AddLogin(l rundir.Login) ([]string, error) {
 	return names, nil
 }
 
-// takeLogin sets the database and the encryption of a tool's connections.
-func (t *Target) takeLogin(e *engine.Engine, l *rundir.Login) {
+// loginTarget returns a target that is sampled with a login.
+func loginTarget(l *rundir.Login, e *engine.Engine, address string) Target {
+	t := Target{Engine: e.Name, Address: address, User: l.User, Options: maps.Clone(l.Options), password: engine.Secret(l.Password), tls: l.TLS}
 	if e.DatabaseOption != "" && l.Database != "" {
+		if t.Options == nil {
+			t.Options = map[string]string{}
+		}
 		t.Options[e.DatabaseOption] = l.Database
 	}
-	if l.TLS == nil || strings.HasPrefix(t.Address, "/") {
-		return
+	return t
+}
+
+// loginTLS returns the TLS of a login, nil for none. optional: only if the server offers it.
+func loginTLS(t tool.TLS) (c *tls.Config, optional bool, err error) {
+	if t.Mode == tool.TLSOff {
+		return nil, false, nil
 	}
-	t.TLS = &TLS{CAFile: l.TLS.CAFile, CertFile: l.TLS.CertFile, KeyFile: l.TLS.KeyFile, MinVersion: tls.VersionTLS12}
-	switch l.TLS.Mode {
-	case "prefer":
-		t.TLS.InsecureSkipVerify = true
-		t.Options[engine.OptionTLS] = engine.Prefer
-	case "require":
-		t.TLS.InsecureSkipVerify = l.TLS.CAFile == ""
+	settings := TLS{CAFile: t.CAFile, CertFile: t.CertFile, KeyFile: t.KeyFile, ServerName: t.ServerName,
+		InsecureSkipVerify: t.Mode != tool.TLSVerify, MinVersion: commoncfg.TLSVersions["TLS12"]}
+	if t.Mode == tool.TLSPreferred || t.Mode == tool.TLSRequired {
+		settings.CAFile = "" // not verified
+	}
+	if c, err = settings.load(); err != nil {
+		return nil, false, err
+	}
+	if t.Mode == tool.TLSVerifyCA {
+		c.VerifyConnection = verifyAuthority(c.RootCAs)
+	}
+	if t.Mode == tool.TLSPreferred { // what the tool accepts is not known; old servers have only old versions
+		c.MinVersion = tls.VersionTLS10
+		for _, suite := range slices.Concat(tls.CipherSuites(), tls.InsecureCipherSuites()) {
+			c.CipherSuites = append(c.CipherSuites, suite.ID)
+		}
+	}
+	return c, t.Mode == tool.TLSPreferred, nil
+}
+
+// verifyAuthority returns a check of a certificate's authority, whatever its name.
+func verifyAuthority(roots *x509.CertPool) func(tls.ConnectionState) error {
+	return func(s tls.ConnectionState) error {
+		if len(s.PeerCertificates) == 0 {
+			return errors.New("the server has no certificate")
+		}
+		options := x509.VerifyOptions{Roots: roots, Intermediates: x509.NewCertPool()}
+		for _, c := range s.PeerCertificates[1:] {
+			options.Intermediates.AddCert(c)
+		}
+		_, err := s.PeerCertificates[0].Verify(options)
+		return err
 	}
 }
 
-// mostLent is the largest number of servers that an agent samples with one login.
+// AddMember adds a server that only another server named as a target, sampled with the same login as that
+// one, and returns its name. It returns false for a login that has enough targets, and for an address that
+// is already one.
+//
+// encrypted: the connection to that one has TLS, so that this one must have it.
+func (c *Config) AddMember(l rundir.Login, e *engine.Engine, address string, encrypted bool) (string, bool) {
+	t := loginTarget(&l, e, address)
+	t.hearsay = true
+	if encrypted && t.tls.Mode == tool.TLSPreferred {
+		t.tls.Mode = tool.TLSRequired
+	}
+	lent := 0
+	for i := range c.Targets {
+		if c.Targets[i].plain().Address == address {
+			return "", false
+		}
+		if c.Targets[i].discover || c.Targets[i].hearsay {
+			lent++
+		}
+	}
+	if lent >= mostLent {
+		return "", false
+	}
+	t.Name = c.freeName(address, e.DefaultPort)
+	if CheckAddress(address) != nil || t.checkEngine() != nil {
+		return "", false
+	}
+	c.Targets = append(c.Targets, t)
+	return t.Name, true
+}
+
+// mostLent is the largest number of servers that are sampled with one login that an agent was lent, and of
+// those that are found with a login.
 const mostLent = 16
 
 // CheckLent returns an error if an agent must not sample the servers of a login that it was lent.

@@ -81,14 +81,18 @@ type Observer struct {
 	targets  []engine.Target // of the configuration
 	loans    []loan
 	topology *topology.Topology
-	grafana  *marker.Grafana // nil: not configured
+	clusters engine.Clusters
+	// contradictions between the configuration and what the servers report, already logged.
+	contradictions []string
+	machine        *topology.Machine
+	grafana        *marker.Grafana // nil: not configured
 	// hostsSampled: the machines are being sampled, since a run is followed.
 	hostsSampled bool
 }
 
 // New returns an Observer that does nothing before Run. It fails if Grafana's address is invalid.
 func New(opts Options) (*Observer, error) {
-	o := &Observer{log: opts.Logger, dataDir: opts.Config.DataDir, only: opts.Only, config: opts.Config}
+	o := &Observer{log: opts.Logger, dataDir: opts.Config.DataDir, only: opts.Only, config: opts.Config, machine: localMachine()}
 	open := func(t engine.Target) (engine.Prober, error) { return config.Open(t, opts.Logger) }
 	o.targets = opts.Config.EngineTargets(opts.Logger)
 	o.topology = opts.Config.Topology(o.targets)
@@ -172,6 +176,7 @@ func (o *Observer) Run(ctx context.Context) error {
 				if !ok {
 					return
 				}
+				o.gather(ctx, f)
 				o.watcher.Frame(f)
 				o.page.Frame(f)
 				o.sampleHosts()
@@ -240,7 +245,7 @@ func (o *Observer) Reload(c *config.Config) error {
 		o.markers.Kick()
 	}
 	o.config, o.targets = c, c.EngineTargets(o.log)
-	o.lend()
+	o.arrange()
 	if o.uploader != nil {
 		o.uploader.Kick()
 	}

@@ -39,6 +39,8 @@ type Target struct {
 	// can't.
 	ReadPassword func() (Secret, error)
 	TLS          *tls.Config // nil: no TLS
+	// TLSOptional: a server that does not offer TLS is sampled without.
+	TLSOptional bool
 	// Options are the engine's own settings. The engine checks them.
 	Options map[string]string
 
@@ -78,9 +80,6 @@ const (
 	OptionSessions = "sessions"
 	// OptionStatements controls the reading of the server's counters by statement.
 	OptionStatements = "statements"
-	// OptionTLS is Prefer if a target with TLS is also reached without it, when the server does not offer it.
-	OptionTLS = "tls"
-	Prefer    = "prefer"
 	// Values of these options. Cluster is On for a server that answers for all servers of its
 	// cluster.
 	On, Off, Cluster = "on", "off", "cluster"
@@ -155,6 +154,9 @@ type Status struct {
 	Nodename string
 	// Uptime distinguishes restarts from counters that were reset; 0: unknown.
 	Uptime time.Duration
+
+	// Encrypted: the connection of this answer has TLS.
+	Encrypted bool
 
 	// Membership is who the server is and who else is in its cluster.
 	Membership

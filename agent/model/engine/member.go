@@ -229,8 +229,16 @@ func (m *member) record(sample Sample) {
 func sameTarget(a, b *Target) bool {
 	return a.Name == b.Name && a.Engine == b.Engine && a.Address == b.Address &&
 		a.Cluster == b.Cluster && a.Behind == b.Behind && a.Nodename == b.Nodename &&
-		a.Role == b.Role && a.Discover == b.Discover && a.Hearsay == b.Hearsay && a.User == b.User && a.Password == b.Password &&
+		a.Role == b.Role && a.Discover == b.Discover && a.Hearsay == b.Hearsay && a.TLSOptional == b.TLSOptional && a.User == b.User && a.Password == b.Password &&
 		maps.Equal(a.Options, b.Options) && sameTLS(a.TLS, b.TLS)
+}
+
+// sameServer reports whether at most the cluster of a target has changed, which servers often report only
+// after the first tick.
+func sameServer(a, b *Target) bool {
+	moved := *a
+	moved.Cluster = b.Cluster
+	return sameTarget(&moved, b)
 }
 
 func sameTLS(a, b *tls.Config) bool {

@@ -419,6 +419,9 @@ func (s *Sampler) Update(targets []Target) {
 			continue
 		}
 		m := newMember(s, t)
+		if was := old[t.Name]; was != nil && sameServer(was.target, &t) {
+			m.settings, m.settingsDue, m.restarts = was.settings, was.settingsDue, was.restarts
+		}
 		members = append(members, m)
 		if s.ctx != nil && !s.ended {
 			s.start(m)

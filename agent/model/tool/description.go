@@ -19,6 +19,8 @@ type Invocation struct {
 	ReadFile func(name string) ([]byte, error)
 	// Getenv reads the tool's environment.
 	Getenv func(name string) string
+	// WithSecrets: the invocation is for Tool.Login, so Args and what is read from files keep their secrets.
+	WithSecrets bool
 }
 
 // Read reads a file that the arguments name. The error wraps fs.ErrNotExist if there is no file
@@ -39,17 +41,6 @@ const (
 	PlaceContainer Place = "container" // perhaps with its own network
 	PlaceElsewhere Place = "elsewhere" // on another machine
 )
-
-// TLS is how a tool encrypts its connections.
-type TLS struct {
-	// Mode is prefer (TLS if the server offers it), require (without a check of the certificate),
-	// verify-ca (a check without the name) or verify-full.
-	Mode string `json:"mode"`
-	// Files on the tool's machine; empty: none, or the system's authorities.
-	CAFile   string `json:"ca_file,omitempty"`
-	CertFile string `json:"cert_file,omitempty"`
-	KeyFile  string `json:"key_file,omitempty"`
-}
 
 // PID stands for the tool's process id in a file's name.
 const PID = "{pid}"
@@ -86,11 +77,6 @@ type Description struct {
 	Engine string
 	// User with which the tool logs in.
 	User string
-	// Password is the tool's password if it comes from a file or the environment. Only
-	// [commandline.Read] uses it: it removes it from the description that it returns.
-	Password string
-	// TLS is how the tool encrypts its connections; nil: it does not, or that is not known.
-	TLS *TLS
 
 	// Labels are further facts such as tables, table_size, events, rate or warehouses; names are
 	// lower case with underscores.

@@ -81,6 +81,10 @@ type Tool struct {
 	// Describe reads the arguments after the program's name.
 	Describe func(Invocation) Description
 
+	// Login returns how the tool logs in, given its arguments with their secrets. Its result must not reach a
+	// fact. Nil: only the password is known, if it is the only secret among the arguments.
+	Login func(Invocation) Login
+
 	// NewParser returns a parser for one output: both streams of one process, or one log file,
 	// whose description is the zero value. The output takes precedence over the description.
 	NewParser func(Description) Parser

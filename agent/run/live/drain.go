@@ -19,6 +19,7 @@ type drain struct {
 	goals   map[string][]engine.Position // by cluster, one for each history, such as a shard's
 	lacking map[string]time.Time         // when a sample last showed that the replica had not caught up
 	reached map[string]rundir.Drain
+	placed  map[string]bool // targets that have had a position
 }
 
 // goalTimeout bounds the wait for members that answered before, until the goal is set without them.
@@ -41,7 +42,7 @@ func replicates(targets []engine.Target) bool {
 func newDrain(end time.Time, targets []engine.Target, servers *rundir.Servers) *drain {
 	d := &drain{
 		end: end, targets: map[string]engine.Target{}, servers: map[string]engine.Target{}, last: map[string]*engine.Sample{},
-		goals: map[string][]engine.Position{}, lacking: map[string]time.Time{}, reached: map[string]rundir.Drain{},
+		goals: map[string][]engine.Position{}, lacking: map[string]time.Time{}, reached: map[string]rundir.Drain{}, placed: map[string]bool{},
 	}
 	members := map[string]int{}
 	for _, t := range targets {
@@ -75,6 +76,7 @@ func (d *drain) frame(f *engine.Frame) {
 		if !hasPosition(s) {
 			continue
 		}
+		d.placed[s.Target.Name] = true
 		if s.Source {
 			d.replicas(s, f)
 		}
@@ -175,9 +177,15 @@ func hasPosition(s *engine.Sample) bool {
 	return s.Up() && s.Status.Replicating && s.Status.Position != nil
 }
 
+// waits reports whether the drain waits for a replica. It does not for one that only another server named
+// and that did not answer, which may not be reachable at all.
+func (d *drain) waits(t *engine.Target) bool {
+	return !t.Hearsay || d.placed[t.Name] || d.goals[t.Cluster] == nil
+}
+
 func (d *drain) finished() bool {
-	for name := range d.targets {
-		if _, ok := d.reached[name]; !ok {
+	for name, t := range d.targets {
+		if _, ok := d.reached[name]; !ok && d.waits(&t) {
 			return false
 		}
 	}
@@ -187,10 +195,10 @@ func (d *drain) finished() bool {
 // results returns each replica's drain, or its timeout.
 func (d *drain) results() map[string]rundir.Drain {
 	m := map[string]rundir.Drain{}
-	for name := range d.targets {
+	for name, t := range d.targets {
 		if reached, ok := d.reached[name]; ok {
 			m[name] = reached
-		} else {
+		} else if d.waits(&t) {
 			m[name] = rundir.Drain{TimedOut: true}
 		}
 	}

@@ -1,6 +1,7 @@
 package rundir
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,9 +24,18 @@ type Login struct {
 	User     string     `json:"user"`
 	Password string     `json:"password"`
 	Place    tool.Place `json:"place"`
-	// Database is the one that the tool uses, TLS how its connections are encrypted.
-	Database string    `json:"database,omitempty"`
-	TLS      *tool.TLS `json:"tls,omitempty"`
+	// Database is the one that the tool uses.
+	Database string `json:"database,omitempty"`
+	// TLS is the least that protects the login, Options are the engine's options of a target.
+	TLS     tool.TLS          `json:"tls"`
+	Options map[string]string `json:"options,omitempty"`
+	// Discover: the other members of the servers' clusters are sampled with this login, too.
+	Discover bool `json:"discover,omitempty"`
+}
+
+// NewLogin returns the login of a tool's command.
+func NewLogin(d *tool.Description, l *tool.Login, place tool.Place) Login {
+	return Login{Target: d.Target, Engine: d.Engine, User: cmp.Or(d.User, l.User), Password: l.Password, Place: place, Database: d.Database, TLS: l.TLS, Options: l.Options}
 }
 
 // loginSocket is hidden: archives and copies have no such files.

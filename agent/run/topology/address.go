@@ -147,3 +147,18 @@ func (r *resolver) isOwn(host string, here bool) bool {
 		return slices.Contains(r.machine.Addresses, ip) || here && !written && ip.IsLoopback()
 	})
 }
+
+// SameServer reports whether two addresses, as used on this machine, are the same server's.
+func (m Machine) SameServer(ctx context.Context, a, b string) bool {
+	x, ok1 := parse(a)
+	y, ok2 := parse(b)
+	if !ok1 || !ok2 || x.socket != y.socket || x.port != y.port {
+		return false
+	}
+	if x.host == y.host {
+		return true
+	}
+	names := resolver{machine: m}
+	names.resolve(ctx, []string{x.host, y.host})
+	return names.same(x.host, y.host) || names.isOwn(x.host, true) && names.isOwn(y.host, true)
+}

@@ -103,8 +103,13 @@ func (t *Topology) Servers(ctx context.Context, m *rundir.Meta, here Machine) ru
 		return rundir.Servers{Source: rundir.ServersNone}
 	}
 	found := t.match(ctx, m, here)
-	for name := range t.Lent {
-		found.targets[name], found.connected[name] = true, true
+	for i := range t.Targets {
+		if o := &t.Targets[i]; t.Lent[o.Name] != nil {
+			found.targets[o.Name], found.connected[o.Name] = true, !o.Hearsay
+			if o.Cluster != "" {
+				found.clusters[o.Cluster] = true
+			}
+		}
 	}
 	result := rundir.Servers{Source: rundir.ServersMatched}
 	if selected {

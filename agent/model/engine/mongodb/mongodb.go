@@ -52,6 +52,9 @@ func open(t engine.Target, log *slog.Logger) (engine.Prober, error) {
 	}).Check(&t); err != nil {
 		return nil, fmt.Errorf("mongodb: %w", err)
 	}
+	if t.Hearsay && t.Options[optionAuthMechanism] == "PLAIN" {
+		return nil, fmt.Errorf("mongodb: PLAIN sends the password itself, which no address gets that only another server named: name %s in the configuration", t.Address)
+	}
 	p := &prober{target: t, log: log}
 	if err := p.clientOptions().Validate(); err != nil {
 		return nil, fmt.Errorf("mongodb: %w", err)

@@ -28,8 +28,9 @@ type prober struct {
 	heartbeats heartbeats
 	budget     engine.Budget
 
-	hello   greeting
-	helloAt time.Time // zero: ask again
+	hello      greeting
+	helloAt    time.Time // zero: ask again
+	membership engine.Membership
 	// loginState is the state of the member when the client was opened. The driver does not log in
 	// to arbiters, and never again on open connections.
 	loginState int
@@ -134,7 +135,7 @@ func (p *prober) probe(ctx context.Context) (*engine.Status, error) {
 		return nil, err
 	}
 	applyGreeting(s, &member)
-	s.Membership = p.hello.membership()
+	s.Membership = p.membership
 	if err := p.leaveOutOplogReads(ctx, s, d); err != nil {
 		return nil, err
 	}
@@ -219,6 +220,7 @@ func (p *prober) greet(ctx context.Context, now time.Time) error {
 	}
 	first := p.helloAt.IsZero()
 	p.hello, p.helloAt = readGreeting(d), now
+	p.membership = p.hello.membership()
 	if first {
 		p.loginState = p.hello.state
 	}

@@ -49,7 +49,13 @@ func newConnector(t engine.Target, p *progress, budget *engine.Budget) (*connect
 		return nil, fmt.Errorf("address %q is neither host:port nor the path of a socket", t.Address)
 	}
 	if t.TLS != nil {
-		cfg.TLS = t.TLS.Clone()
+		cfg.TLS, cfg.AllowFallbackToPlaintext = t.TLS.Clone(), t.TLSOptional
+	}
+	if t.TLSOptional && cfg.Net == "unix" {
+		cfg.TLS = nil // client libraries prefer TLS only over a network
+	}
+	if t.Hearsay {
+		cfg.Passwd, cfg.TLS = "", nil // the challenge has them
 	}
 	cfg.Timeout = ioTimeout // the session sets the deadlines of reading and writing
 	cfg.ConnectionAttributes = "program_name:benchwatch"
@@ -61,12 +67,29 @@ func newConnector(t engine.Target, p *progress, budget *engine.Budget) (*connect
 			return nil, err
 		}
 		p.at = greeting
-		connects.dialled = &greetingConn{Conn: budget.Conn(c), foreign: &p.foreign, budget: budget, plain: cfg.TLS == nil}
+		if !t.Hearsay {
+			connects.dialled = &greetingConn{Conn: budget.Conn(c), foreign: &p.foreign, progress: p, budget: budget}
+			return connects.dialled, nil
+		}
+		login := challenge{target: &t}
+		in, err := login.login(ctx, budget.Conn(c))
+		if err != nil {
+			_ = c.Close()
+			return nil, err
+		}
+		p.encrypted = login.encrypted
+		connects.dialled = &greetingConn{Conn: in, foreign: &p.foreign, budget: budget, spoken: true, encrypted: login.encrypted, above: true}
 		return connects.dialled, nil
 	}
 	var err error
 	connects.Connector, err = driver.NewConnector(cfg)
 	return connects, err
+}
+
+// encrypted reports whether the connection has TLS.
+func (c *conn) encrypted() bool {
+	g, ok := c.net.(*greetingConn)
+	return ok && g.encrypted
 }
 
 // Rows implements Querier.
@@ -216,18 +239,31 @@ func hasNumber(err error, numbers ...uint16) bool {
 // then the server is trusted.
 type greetingConn struct {
 	net.Conn
-	greeted bool
-	foreign *string // receives the first bytes of another kind of server
+	greeted  bool
+	progress *progress
+	foreign  *string // receives the first bytes of another kind of server
 
 	budget *engine.Budget
-	plain  bool   // without TLS
-	asked  bool   // the next bytes begin the answer to a statement
-	head   []byte // its first bytes
+	// spoken: the client has sent its first packet, which requests TLS if the connection is encrypted.
+	spoken, encrypted bool
+	above             bool   // within TLS: what is read and written here is not encrypted
+	asked             bool   // the next bytes begin the answer to a statement
+	head              []byte // its first bytes
 }
+
+// sslRequest is the length of the packet with which a client requests TLS. A login is longer.
+const sslRequest = 4 + 32
 
 // Write implements net.Conn.
 func (c *greetingConn) Write(b []byte) (int, error) {
-	if c.plain && len(b) > 4 && b[3] == 0 && b[4] == 3 { // COM_QUERY
+	if !c.encrypted && !c.spoken && len(b) == sslRequest {
+		c.encrypted = true
+		if c.progress != nil {
+			c.progress.encrypted = true
+		}
+	}
+	c.spoken = true
+	if (!c.encrypted || c.above) && len(b) > 4 && b[3] == 0 && b[4] == 3 { // COM_QUERY
 		c.asked, c.head = true, c.head[:0]
 	}
 	return c.Conn.Write(b)

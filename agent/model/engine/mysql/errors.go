@@ -30,6 +30,8 @@ const (
 type progress struct {
 	at      stage
 	foreign string // first bytes of a server that is not MySQL
+	// encrypted: the connection has TLS. needsTLS: the account can only log in with it.
+	encrypted, needsTLS bool
 }
 
 // explain turns an error into one line with a remedy. The line is the same for the same cause,
@@ -41,7 +43,7 @@ func explain(t *engine.Target, p progress, err error) error {
 	case p.at == greeting && p.foreign != "":
 		return fmt.Errorf("%s does not speak the MySQL protocol: it sent %q", t.Address, p.foreign)
 	case p.at == greeting:
-		return explainLogin(t, err)
+		return explainLogin(t, &p, err)
 	case errors.Is(err, engine.ErrTooMuch):
 		return engine.Explain(err, "%s: %v", t.Address, err)
 	case timedOut(err):
@@ -65,7 +67,7 @@ func explainDial(t *engine.Target, err error) error {
 	return engine.Explain(err, "no connection to %s: %v", t.Address, rootCause(err))
 }
 
-func explainLogin(t *engine.Target, err error) error {
+func explainLogin(t *engine.Target, p *progress, err error) error {
 	var (
 		refusal *mysqldriver.MySQLError
 		record  tls.RecordHeaderError
@@ -74,6 +76,8 @@ func explainLogin(t *engine.Target, err error) error {
 	switch {
 	case timedOut(err):
 		return engine.Explain(context.DeadlineExceeded, "%s accepts connections but does not greet as a MySQL server (stopped, overloaded, or something else)", t.Address)
+	case hasNumber(err, insecureTransport), hasNumber(err, accessDenied) && p.needsTLS && !p.encrypted:
+		return engine.Explain(err, "%s demands TLS for user %q: set tls in the target, or use TLS with the tool", t.Address, t.User)
 	case errors.As(err, &refusal):
 		return engine.Explain(err, "%s refuses the login: %s (%d)%s", t.Address,
 			refusal.Message, refusal.Number, loginHints[refusal.Number])
@@ -84,6 +88,11 @@ func explainLogin(t *engine.Target, err error) error {
 	switch {
 	case errors.As(err, &alert), errors.As(err, &record), strings.Contains(err.Error(), "tls:"), strings.Contains(err.Error(), "x509:"):
 		return engine.Explain(err, "no TLS connection to %s: %v", t.Address, rootCause(err))
+	case errors.Is(err, errWantsPassword):
+		return fmt.Errorf("%s asks user %q for the password itself, which no address gets that only another server named: "+
+			"log in there once, so that the server remembers the user (caching_sha2_password), or name the target in the configuration", t.Address, t.User)
+	case errors.Is(err, mysqldriver.ErrNoTLS) && t.Hearsay:
+		return fmt.Errorf("%s does not offer TLS, but the tool uses it", t.Address)
 	case errors.Is(err, mysqldriver.ErrNoTLS):
 		return fmt.Errorf("%s does not offer TLS: remove tls from the target, or switch TLS on in the server", t.Address)
 	case errors.Is(err, mysqldriver.ErrUnknownPlugin), errors.Is(err, mysqldriver.ErrOldPassword),
@@ -95,6 +104,12 @@ func explainLogin(t *engine.Target, err error) error {
 	return fmt.Errorf("%s does not speak the MySQL protocol, or closes the connection at once", t.Address)
 }
 
+// Numbers of refused logins.
+const (
+	accessDenied      = 1045
+	insecureTransport = 3159
+)
+
 // loginHints are remedies for refused logins, by error number.
 var loginHints = map[uint16]string{
 	1040: ": raise max_connections, or use the server's extra port",
@@ -104,7 +119,6 @@ var loginHints = map[uint16]string{
 	1203: ": raise max_connections, or use the server's extra port",
 	1235: ": set tls in the target",
 	1698: ": check user and password_file of the target",
-	3159: ": set tls in the target",
 }
 
 // answered reports whether an error is a server's answer to a statement, which means that the

@@ -30,6 +30,8 @@ type prober struct {
 	statements uint64 // sent so far
 	status     Values // of the current tick
 	autocommit autocommits
+	// asked: a refused login was tried with TLS; needsTLS: that worked.
+	asked, needsTLS bool
 
 	showStatus, showVariables, showSettings string // statements
 }
@@ -68,6 +70,7 @@ func (p *prober) Probe(ctx context.Context) (*engine.Status, error) {
 	}
 	if err != nil {
 		at := p.progress
+		at.needsTLS = p.needsTLS
 		p.drop()
 		return nil, explain(&p.target, at, err)
 	}
@@ -119,6 +122,7 @@ func (p *prober) sample(ctx context.Context) (*engine.Status, error) {
 		p.progress = progress{at: dialling}
 		s, err := p.connector.connect(ctx)
 		if err != nil {
+			p.askForTLS(ctx, err)
 			return nil, err
 		}
 		p.conn = &conn{session: s, statements: &p.statements}
@@ -143,12 +147,21 @@ func (p *prober) sample(ctx context.Context) (*engine.Status, error) {
 	if err != nil {
 		return nil, err
 	}
-	out.RoundTrip = trip
+	out.RoundTrip, out.Encrypted = trip, p.conn.encrypted()
 	out.Set(engine.AgentStatementsTotal, float64(p.statements))
 	if n, ok := p.autocommit.read(p.conn.server, p.status); ok {
 		out.Set(engine.AutocommitsTotal, n)
 	}
 	return out, nil
+}
+
+// askForTLS finds out, once, whether a refused login needs TLS.
+func (p *prober) askForTLS(ctx context.Context, err error) {
+	if p.asked || p.progress.at != greeting || p.progress.encrypted || !hasNumber(err, accessDenied) || p.target.Password == "" {
+		return
+	}
+	p.asked = true
+	p.needsTLS = demandsTLS(ctx, p.target)
 }
 
 // roundTrip measures an exchange in which the server has nothing to do. It uses a statement, since

@@ -23,7 +23,7 @@ type Server struct {
 }
 
 // serverVariables are read from every server.
-var serverVariables = []string{"version", "version_comment", "max_connections", "aurora_version", "hostname", "server_uuid"}
+var serverVariables = []string{"version", "version_comment", "max_connections", "aurora_version", "hostname", "server_uuid", "server_uid"}
 
 // NewServer identifies a server by its variables. It fails if the version is missing or older than
 // 5.5.
@@ -74,6 +74,9 @@ func (s *Server) AtLeast(major, minor, patch int) bool {
 func (s *Server) id() string {
 	if s.Flavour == "tidb" || s.Flavour == "aurora" {
 		return ""
+	}
+	if s.MariaDB() && s.Variables["server_uid"] != "" { // of MAC address and port, which containers may share
+		return s.Variables["hostname"] + " " + s.Variables["server_uid"]
 	}
 	return s.Variables["server_uuid"]
 }

@@ -78,7 +78,7 @@ func newConnector(t *engine.Target, budget *engine.Budget) (*connector, error) {
 		config.TLSConfig = t.TLS.Clone()
 		config.TLSConfig.ServerName = cmp.Or(config.TLSConfig.ServerName, host)
 	}
-	if !isSocket(t) && (t.TLS == nil || t.TLS.InsecureSkipVerify) {
+	if !isSocket(t) && (t.TLS == nil || t.TLS.InsecureSkipVerify || t.Hearsay) {
 		config.RequireAuth = "!password" // none in plain text to a server that may be another one
 	}
 	config.MaxProtocolMessageBodyLen = longestMessage
@@ -126,7 +126,7 @@ func (c *connector) connect(ctx context.Context) (*pgconn.PgConn, error) {
 		switch {
 		case code(err) == protocolViolation && !c.pooled:
 			c.pooled = true
-		case c.config.TLSConfig != nil && c.target.Options[engine.OptionTLS] == engine.Prefer && strings.Contains(err.Error(), noTLS):
+		case c.config.TLSConfig != nil && c.target.TLSOptional && strings.Contains(err.Error(), noTLS):
 			c.config.TLSConfig = nil
 		default:
 			return nil, err

@@ -39,7 +39,7 @@ func open(t engine.Target, log *slog.Logger) (engine.Prober, error) {
 		return nil, fmt.Errorf("postgresql: address %q is neither host:port nor the path of a socket", t.Address)
 	}
 	if err := (engine.OptionChecks{
-		OptionDatabase: nil, engine.OptionTLS: engine.OneOf(engine.Prefer),
+		OptionDatabase:        nil,
 		engine.OptionSessions: engine.OneOf(engine.On, engine.Off), engine.OptionStatements: engine.OneOf(engine.On, engine.Off),
 	}).Check(&t); err != nil {
 		return nil, fmt.Errorf("postgresql: %w", err)

@@ -35,9 +35,9 @@ type Command struct {
 
 	// Redacted is the command as the user gave it, with secrets blanked.
 	Redacted []string
-	// Password is the password with which the tool logs in, if it is the only secret among the
-	// arguments; otherwise empty.
-	Password string
+	// Login is how the tool logs in. The password is the only secret among the arguments, otherwise what
+	// the tool reads from its files and environment.
+	Login tool.Login
 	// Secrets are the values that must not be stored or shown, including those of the environment.
 	Secrets []string
 }
@@ -51,12 +51,12 @@ func Read(args []string, tools []*tool.Tool, env Env) Command {
 	c := Command{Program: o.program, Place: o.place, Start: slices.Clone(args)}
 	if main := o.main(); main != nil {
 		c.Tool, c.Program, c.Description, c.Place = main.tool, main.program, main.description, main.place
-		c.Password = main.password
+		c.Login = main.login
 	}
 	if !env.NoInject {
 		c.Start, c.Added = o.start(args), o.added
 	}
-	c.Secrets = known(o.secrets, env)
+	c.Secrets = known(append(o.secrets, c.Login.Password), env)
 	c.Redacted = redacted(args, o, c.Secrets)
 	c.Program = secret.Text(c.Program)
 	return c

@@ -1,7 +1,6 @@
 package commandline
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -23,7 +22,7 @@ type call struct {
 	program     string
 	description tool.Description
 	place       tool.Place
-	password    string
+	login       tool.Login
 }
 
 // outcome is what a command contains. It refers to words by index.
@@ -200,7 +199,7 @@ func (r *reader) describe(o *outcome, t *tool.Tool, words []string, at int, env 
 	program, args := base(words[at]), words[at+1:]
 	found := len(o.secrets)
 	clean := o.hide(program, words, at+1, len(words))
-	password := onlyOne(o.secrets[found:])
+	login := tool.Login{Password: onlyOne(o.secrets[found:])}
 	invocation := tool.Invocation{Program: program, Args: clean, Getenv: env.getenv}
 	if env.ReadFile != nil {
 		invocation.ReadFile = env.readFile
@@ -223,12 +222,20 @@ func (r *reader) describe(o *outcome, t *tool.Tool, words []string, at int, env 
 		o.merge(own, at+1)
 	}
 	o.program, o.place = program, env.place
-	if d.Password != "" {
-		o.secrets = append(o.secrets, d.Password)
-		password = cmp.Or(password, d.Password)
-		d.Password = ""
+	invocation.Args = args
+	login = withoutUnknown(login.Or(t.LoginOf(invocation)))
+	o.calls = append(o.calls, call{tool: t, program: program, description: d, place: env.place, login: login})
+}
+
+// withoutUnknown removes what only a shell can expand from a login. If a file of TLS is unknown, the check of the
+// certificate fails rather than being left out.
+func withoutUnknown(l tool.Login) tool.Login {
+	for _, field := range []*string{&l.User, &l.Password} {
+		if strings.Contains(*field, expansion) {
+			*field = ""
+		}
 	}
-	o.calls = append(o.calls, call{tool: t, program: program, description: d, place: env.place, password: password})
+	return l
 }
 
 // onlyOne returns the value that all values have in common; empty if they differ or a shell expands

@@ -51,11 +51,11 @@ func TestPostgreSQLPassword(t *testing.T) {
 				return nil, fs.ErrNotExist
 			}})
 		d := c.Description
-		if d.Engine != "postgresql" || d.User != "me" || d.Target != "db1:5432" || c.Password != "hunter2" {
-			t.Errorf("%q with %s: engine %q, user %q at %q, password %q", test.command, test.env, d.Engine, d.User, d.Target, c.Password)
+		if d.Engine != "postgresql" || d.User != "me" || d.Target != "db1:5432" || c.Login.Password != "hunter2" {
+			t.Errorf("%q with %s: engine %q, user %q at %q, password %q", test.command, test.env, d.Engine, d.User, d.Target, c.Login.Password)
 		}
-		if d.Password != "" || strings.Contains(strings.Join(c.Redacted, " "), "hunter2") || !slices.Contains(c.Secrets, "hunter2") {
-			t.Errorf("%q with %s: the password is in %q or %q, or not in the secrets %q", test.command, test.env, d.Password, c.Redacted, c.Secrets)
+		if strings.Contains(strings.Join(c.Redacted, " "), "hunter2") || !slices.Contains(c.Secrets, "hunter2") {
+			t.Errorf("%q with %s: the password is in %q, or not in the secrets %q", test.command, test.env, c.Redacted, c.Secrets)
 		}
 	}
 }

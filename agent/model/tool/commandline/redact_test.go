@@ -82,11 +82,11 @@ func TestPassword(t *testing.T) {
 		"bench --password=hunter2 --other-password=zwei run":    "",
 		"bench --password=hunter2 --other-password=hunter2 run": "hunter2",
 	} {
-		if got := Read(strings.Fields(command), testTools, testEnv()).Password; got != want {
+		if got := Read(strings.Fields(command), testTools, testEnv()).Login.Password; got != want {
 			t.Errorf("%s: %q, want %q", command, got, want)
 		}
 	}
-	if got := Read([]string{"sh", "-c", `bench --password="$P" run`}, testTools, testEnv()).Password; got != "" {
+	if got := Read([]string{"sh", "-c", `bench --password="$P" run`}, testTools, testEnv()).Login.Password; got != "" {
 		t.Errorf("a variable: %q", got)
 	}
 }

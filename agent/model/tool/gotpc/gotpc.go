@@ -5,6 +5,7 @@
 package gotpc
 
 import (
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +22,7 @@ var Tool = &tool.Tool{
 	Name:      Name,
 	Programs:  []string{"go-tpc"},
 	Describe:  Describe,
+	Login:     login,
 	NewParser: func(d tool.Description) tool.Parser { return NewParser(d) },
 	Sniff:     Sniff,
 }
@@ -99,6 +101,20 @@ func Describe(in tool.Invocation) tool.Description {
 		d.Notes = append(d.Notes, "go-tpc reports every 10 s: with --interval 1s there is more to see")
 	}
 	return d
+}
+
+// login reads the TLS of the connection parameters; by default there is none.
+func login(in tool.Invocation) tool.Login {
+	o := parseOptions(in.Args)
+	parameters, err := url.ParseQuery(o.Values["conn-params"])
+	if err != nil || parameters.Get("tls") == "" {
+		return tool.Login{Password: o.Values["password"]}
+	}
+	mode := tool.ParseTLSMode(parameters.Get("tls"))
+	if mode == tool.TLSRequired && parameters.Get("tls") != "skip-verify" {
+		mode = tool.TLSVerify // true
+	}
+	return tool.Login{Password: o.Values["password"], TLS: tool.TLS{Mode: mode}}
 }
 
 func parseOptions(args []string) *option.Set {

@@ -28,6 +28,7 @@ var Tool = &tool.Tool{
 	Name:      Name,
 	Programs:  []string{"go-ycsb"},
 	Describe:  describe,
+	Login:     login,
 	NewParser: newParser,
 	Sniff:     sniff,
 }
@@ -110,6 +111,18 @@ func describe(inv tool.Invocation) tool.Description {
 		d.Notes = append(d.Notes, "measurement.output_file: go-ycsb writes its summary to a file and prints none")
 	}
 	return d
+}
+
+// login reads the login in the properties. The binding of MySQL uses no TLS.
+func login(inv tool.Invocation) tool.Login {
+	o := read(inv)
+	switch o.binding {
+	case "mysql", "mariadb", "tidb":
+		return tool.Login{Password: o.Values["mysql.password"]}
+	case "pg", "postgresql":
+		return tool.Login{Password: o.Values["pg.password"], TLS: tool.TLS{Mode: tool.ParseTLSMode(cmp.Or(o.Values["pg.sslmode"], "disable"))}}
+	}
+	return dsn.Credentials(o.Values["mongodb.url"])
 }
 
 var syntax = option.Syntax{Short: map[byte]string{'P': "property_file", 'p': "prop"}, Switches: map[byte]string{'h': "help"}, Flags: []string{"help"}, PFlag: true}

@@ -12,7 +12,6 @@ import (
 	"path"
 	"strings"
 
-	"github.com/benchwatch/benchwatch/agent/base/secret"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/model/tool/dsn"
 	"github.com/benchwatch/benchwatch/agent/model/tool/option"
@@ -95,8 +94,8 @@ var environment = []struct{ variable, parameter string }{
 	{"PGPASSFILE", "passfile"}, {"PGSERVICE", "service"}, {"PGSSLMODE", "sslmode"}, {"PGSSLROOTCERT", "sslrootcert"}, {"PGSSLCERT", "sslcert"}, {"PGSSLKEY", "sslkey"},
 }
 
-// Describe sets target, database, user and login of d. given are the parameters of the command line.
-func Describe(d *tool.Description, in *tool.Invocation, given Settings) {
+// Describe sets target, database and user of d, and returns the login. given are the parameters of the command line.
+func Describe(d *tool.Description, in *tool.Invocation, given Settings) tool.Login {
 	s := Settings{}
 	add := func(more Settings) {
 		for key, value := range more {
@@ -121,11 +120,11 @@ func Describe(d *tool.Description, in *tool.Invocation, given Settings) {
 	d.Database = cmp.Or(s["dbname"], d.User)
 	s["user"] = d.User
 	d.Target = target(s)
-	d.TLS = encryption(s)
-	// A password in the arguments is blanked there, and known to who blanked it.
-	if !strings.Contains(given["password"], secret.Blank) {
-		d.Password = cmp.Or(s["password"], passwordFrom(in, s))
+	l := tool.Login{User: d.User, TLS: encryption(s)}
+	if in.WithSecrets {
+		l.Password = cmp.Or(s["password"], passwordFrom(in, s))
 	}
+	return l
 }
 
 func getenv(in *tool.Invocation, name string) string {
@@ -166,18 +165,17 @@ func pairs(hosts, ports string) string {
 }
 
 // encryption returns how the connections are encrypted. The library's default is to prefer TLS.
-func encryption(s Settings) *tool.TLS {
-	mode := cmp.Or(s["sslmode"], "prefer")
-	switch mode {
-	case "prefer", "require", "verify-ca", "verify-full":
-	default:
-		return nil
+func encryption(s Settings) tool.TLS {
+	mode, root := tool.ParseTLSMode(cmp.Or(s["sslmode"], "prefer")), s["sslrootcert"]
+	switch {
+	case mode == tool.TLSOff:
+		return tool.TLS{}
+	case root == "system":
+		root, mode = "", tool.TLSVerify
+	case root != "" && mode == tool.TLSRequired: // as the library does
+		mode = tool.TLSVerifyCA
 	}
-	root := s["sslrootcert"]
-	if root == "system" {
-		root, mode = "", "verify-full"
-	}
-	return &tool.TLS{Mode: mode, CAFile: root, CertFile: s["sslcert"], KeyFile: s["sslkey"]}
+	return tool.TLS{Mode: mode, CAFile: root, CertFile: s["sslcert"], KeyFile: s["sslkey"]}
 }
 
 // service returns the parameters of a service: from the user's file, otherwise from the system's.

@@ -36,39 +36,39 @@ func TestDescribe(t *testing.T) {
 		"/etc/pass":                 "*:*:*:*:from-passfile",
 		"/home/me/.pg_service.conf": "[other]\nhost=x\n# c\n[mine]\nhost=db7\nport=6543\ndbname=seven\nuser=svc\npassword=from-service\nsslmode=require\n[last]\nhost=y\n",
 	}
-	prefer := &tool.TLS{Mode: "prefer"}
+	prefer := tool.TLS{Mode: tool.TLSPreferred}
 	for _, test := range []struct {
 		name  string
 		given Settings
 		env   map[string]string
 		want  tool.Description
+		login tool.Login
 	}{
-		{"nothing", Settings{}, nil, tool.Description{Target: "localhost:5432", Database: "me", User: "me", TLS: prefer}},
+		{"nothing", Settings{}, nil, tool.Description{Target: "localhost:5432", Database: "me", User: "me"}, tool.Login{TLS: prefer}},
 		{"options", Settings{"host": "db1", "user": "me", "dbname": "bench"}, nil,
-			tool.Description{Target: "db1:5432", Database: "bench", User: "me", Password: "from:pgpass", TLS: prefer}},
-		{"a blanked password", Settings{"host": "db1", "user": "me", "password": "***"}, nil,
-			tool.Description{Target: "db1:5432", Database: "me", User: "me", TLS: prefer}},
+			tool.Description{Target: "db1:5432", Database: "bench", User: "me"}, tool.Login{Password: "from:pgpass", TLS: prefer}},
 		{"environment", Settings{}, map[string]string{"PGHOST": "db2", "PGPORT": "1", "PGUSER": "u", "PGDATABASE": "d", "PGPASSWORD": "p", "PGSSLMODE": "disable"},
-			tool.Description{Target: "db2:1", Database: "d", User: "u", Password: "p"}},
+			tool.Description{Target: "db2:1", Database: "d", User: "u"}, tool.Login{Password: "p"}},
 		{"options before the environment", Settings{"host": "db1", "port": "7"}, map[string]string{"PGHOST": "db2", "PGPORT": "1", "PGPASSFILE": "/etc/pass"},
-			tool.Description{Target: "db1:7", Database: "me", User: "me", Password: "from-passfile", TLS: prefer}},
+			tool.Description{Target: "db1:7", Database: "me", User: "me"}, tool.Login{Password: "from-passfile", TLS: prefer}},
 		{"a service", Settings{"port": "1"}, map[string]string{"PGSERVICE": "mine", "PGHOST": "db2"},
-			tool.Description{Target: "db7:1", Database: "seven", User: "svc", Password: "from-service", TLS: &tool.TLS{Mode: "require"}}},
-		{"a service in a connection string", Settings{"service": "last"}, nil, tool.Description{Target: "y:5432", Database: "me", User: "me", TLS: prefer}},
-		{"an unknown service", Settings{"service": "absent"}, nil, tool.Description{Target: "localhost:5432", Database: "me", User: "me", TLS: prefer}},
+			tool.Description{Target: "db7:1", Database: "seven", User: "svc"}, tool.Login{Password: "from-service", TLS: tool.TLS{Mode: tool.TLSRequired}}},
+		{"a service in a connection string", Settings{"service": "last"}, nil, tool.Description{Target: "y:5432", Database: "me", User: "me"}, tool.Login{TLS: prefer}},
+		{"an unknown service", Settings{"service": "absent"}, nil, tool.Description{Target: "localhost:5432", Database: "me", User: "me"}, tool.Login{TLS: prefer}},
 		{"a socket", Settings{"host": "/var/run/postgresql", "dbname": "bench", "user": "me"}, nil,
-			tool.Description{Target: "/var/run/postgresql/.s.PGSQL.5432", Database: "bench", User: "me", Password: "local", TLS: prefer}},
-		{"hosts with ports", Settings{"host": "a,b", "port": "1,2"}, nil, tool.Description{Target: "a:1,b:2", Database: "me", User: "me", TLS: prefer}},
-		{"hosts with one port", Settings{"host": "a,b", "port": "1"}, nil, tool.Description{Target: "a:1,b:1", Database: "me", User: "me", TLS: prefer}},
-		{"hosts, one with a port", Settings{"host": "a,b", "port": ",2"}, nil, tool.Description{Target: "a:5432,b:2", Database: "me", User: "me", TLS: prefer}},
+			tool.Description{Target: "/var/run/postgresql/.s.PGSQL.5432", Database: "bench", User: "me"}, tool.Login{Password: "local", TLS: prefer}},
+		{"hosts with ports", Settings{"host": "a,b", "port": "1,2"}, nil, tool.Description{Target: "a:1,b:2", Database: "me", User: "me"}, tool.Login{TLS: prefer}},
+		{"hosts with one port", Settings{"host": "a,b", "port": "1"}, nil, tool.Description{Target: "a:1,b:1", Database: "me", User: "me"}, tool.Login{TLS: prefer}},
+		{"hosts, one with a port", Settings{"host": "a,b", "port": ",2"}, nil, tool.Description{Target: "a:5432,b:2", Database: "me", User: "me"}, tool.Login{TLS: prefer}},
 		{"certificates", Settings{"host": "a", "sslmode": "verify-full", "sslrootcert": "/ca", "sslcert": "/c", "sslkey": "/k"}, nil,
-			tool.Description{Target: "a:5432", Database: "me", User: "me", TLS: &tool.TLS{Mode: "verify-full", CAFile: "/ca", CertFile: "/c", KeyFile: "/k"}}},
+			tool.Description{Target: "a:5432", Database: "me", User: "me"}, tool.Login{TLS: tool.TLS{Mode: tool.TLSVerify, CAFile: "/ca", CertFile: "/c", KeyFile: "/k"}}},
 		{"the system's certificates", Settings{"host": "a", "sslmode": "require", "sslrootcert": "system"}, nil,
-			tool.Description{Target: "a:5432", Database: "me", User: "me", TLS: &tool.TLS{Mode: "verify-full"}}},
+			tool.Description{Target: "a:5432", Database: "me", User: "me"}, tool.Login{TLS: tool.TLS{Mode: tool.TLSVerify}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var got tool.Description
-			Describe(&got, &tool.Invocation{
+			login := Describe(&got, &tool.Invocation{
+				WithSecrets: true,
 				Getenv: func(name string) string {
 					if v := test.env[name]; v != "" {
 						return v
@@ -83,7 +83,8 @@ func TestDescribe(t *testing.T) {
 				},
 			}, test.given)
 			test.want.Engine = Engine
-			if d := cmp.Diff(test.want, got); d != "" {
+			test.login.User = test.want.User
+			if d := cmp.Diff(test.want, got) + cmp.Diff(test.login, login); d != "" {
 				t.Error(d)
 			}
 		})

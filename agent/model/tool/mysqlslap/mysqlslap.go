@@ -4,12 +4,11 @@
 package mysqlslap
 
 import (
-	"bufio"
-	"bytes"
 	"net"
-	"strings"
+	"slices"
 
 	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/model/tool/mysqlclient"
 	"github.com/benchwatch/benchwatch/agent/model/tool/option"
 )
 
@@ -21,6 +20,7 @@ var Tool = &tool.Tool{
 	Name:      Name,
 	Programs:  []string{"mysqlslap", "mariadb-slap"},
 	Describe:  Describe,
+	Login:     login,
 	NewParser: func(tool.Description) tool.Parser { return NewParser() },
 	Sniff:     Sniff,
 }
@@ -83,38 +83,21 @@ func Describe(in tool.Invocation) tool.Description {
 
 func parseOptions(in tool.Invocation) *option.Set {
 	o := syntax.Parse(in.Args)
-	for _, name := range []string{"defaults-file", "defaults-extra-file"} {
-		if file := o.Values[name]; file != "" {
-			readFile(o, in, file)
-		}
+	o.WithSecrets = in.WithSecrets
+	files := mysqlclient.Files{
+		Groups: []string{"mysqlslap", "mariadb-slap"}, Only: o.Values["defaults-file"], Extra: o.Values["defaults-extra-file"],
+		LoginPath: o.Values["login-path"], None: slices.Contains(in.Args, "--no-defaults"),
+	}
+	for name, value := range mysqlclient.Read(&in, files) { // options of the command line win
+		o.SetDefault(name, value)
 	}
 	return o
 }
 
-// groups are the sections of option files that mysqlslap reads.
-var groups = map[string]bool{
-	"client": true, "mysqlslap": true, "mariadb-slap": true, "client-server": true, "client-mariadb": true,
-}
-
-// readFile reads an option file. Options of the command line win.
-func readFile(o *option.Set, in tool.Invocation, name string) {
-	data, err := in.Read(name)
-	if err != nil {
-		return // mysqlslap itself reports that
-	}
-	ours := false
-	for s := bufio.NewScanner(bytes.NewReader(data)); s.Scan(); {
-		line := strings.TrimSpace(s.Text())
-		if group, ok := strings.CutPrefix(line, "["); ok {
-			ours = groups[strings.TrimSuffix(group, "]")]
-			continue
-		}
-		key, value, _ := strings.Cut(line, "=")
-		key, value = strings.ReplaceAll(strings.TrimSpace(key), "_", "-"), strings.Trim(strings.TrimSpace(value), `"'`)
-		if ours && key != "" && !strings.HasPrefix(key, "#") {
-			o.SetDefault(key, value)
-		}
-	}
+// login reads the password of an option file or a login path, and how connections are encrypted.
+func login(in tool.Invocation) tool.Login {
+	o := parseOptions(in)
+	return mysqlclient.Options(o.Values).Login(&in)
 }
 
 // target returns the server. Without a host the client library uses the socket.

@@ -19,6 +19,8 @@ type Set struct {
 	Values map[string]string
 	// Words are the arguments that are neither options nor their values.
 	Words []string
+	// WithSecrets: values from configuration files keep their secrets.
+	WithSecrets bool
 }
 
 // New returns a Set without options.
@@ -51,7 +53,11 @@ func (s *Set) Has(names ...string) bool {
 // SetDefault sets an option from a configuration file unless it is given. It blanks secrets in the
 // value.
 func (s *Set) SetDefault(name, value string) {
-	if !s.Has(name) {
+	switch {
+	case s.Has(name):
+	case s.WithSecrets:
+		s.Values[name] = value
+	default:
 		s.Values[name] = secret.Value(name, value)
 	}
 }

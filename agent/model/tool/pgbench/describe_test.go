@@ -40,10 +40,10 @@ func TestDescribe(t *testing.T) {
 			Command: "run", Workload: "tpcb-like", Threads: 2, Target: "localhost:5432", Database: "bench", Insert: progress,
 		}},
 		{"the environment", "-c 2", "PGHOST=/run/pg PGPORT=6000 PGUSER=app PGPASSWORD=x", tool.Description{
-			Command: "run", Workload: "tpcb-like", Threads: 2, Target: "/run/pg/.s.PGSQL.6000", Database: "app", User: "app", Password: "x", Insert: progress,
+			Command: "run", Workload: "tpcb-like", Threads: 2, Target: "/run/pg/.s.PGSQL.6000", Database: "app", User: "app", Insert: progress,
 		}},
 		{"a URL takes precedence", "-h db9 -P1 postgresql://app:***@db1,db2:6000/bench?sslmode=require", "PGPORT=7000", tool.Description{
-			Command: "run", Workload: "tpcb-like", Threads: 1, ReportInterval: time.Second, Target: "db1:5432,db2:6000", Database: "bench", User: "app", TLS: &tool.TLS{Mode: "require"},
+			Command: "run", Workload: "tpcb-like", Threads: 1, ReportInterval: time.Second, Target: "db1:5432,db2:6000", Database: "bench", User: "app",
 		}},
 		{"keywords", "-P1 --dbname host=db1·port=6000·dbname='my·bench'·user=app·password=***", "", tool.Description{
 			Command: "run", Workload: "tpcb-like", Threads: 1, ReportInterval: time.Second, Target: "db1:6000", Database: "my bench", User: "app",
@@ -73,9 +73,7 @@ func TestDescribe(t *testing.T) {
 				args[i] = strings.ReplaceAll(args[i], "·", " ")
 			}
 			got := describe(tool.Invocation{Program: Name, Args: args, Getenv: func(name string) string { return env[name] }})
-			if tt.want.Engine = "postgresql"; tt.want.TLS == nil {
-				tt.want.TLS = &tool.TLS{Mode: "prefer"}
-			}
+			tt.want.Engine = "postgresql"
 			if tt.want.Labels == nil {
 				tt.want.Labels = map[string]string{}
 			}

@@ -24,6 +24,7 @@ var Tool = &tool.Tool{
 	Name:            Name,
 	Programs:        []string{Name},
 	Describe:        describe,
+	Login:           login,
 	NewParser:       func(d tool.Description) tool.Parser { return newParser(d) },
 	Sniff:           sniff,
 	ReportsOnStderr: true,
@@ -192,8 +193,14 @@ func builtin(name string) string {
 	return name
 }
 
-// address sets target, database and login from the same sources as libpq.
-func address(d *tool.Description, o *option.Set, in *tool.Invocation) {
+// login reads the login from the same sources as libpq.
+func login(in tool.Invocation) tool.Login {
+	o, _ := read(in.Args)
+	return address(&tool.Description{}, o, &in)
+}
+
+// address sets target, database and user, and returns the login, from the same sources as libpq.
+func address(d *tool.Description, o *option.Set, in *tool.Invocation) tool.Login {
 	name := o.Values["dbname"]
 	if name == "" || len(o.Words) > 0 {
 		name = o.Word(0)
@@ -204,5 +211,5 @@ func address(d *tool.Description, o *option.Set, in *tool.Invocation) {
 			given[key] = value
 		}
 	}
-	libpq.Describe(d, in, given)
+	return libpq.Describe(d, in, given)
 }

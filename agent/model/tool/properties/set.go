@@ -18,7 +18,7 @@ type Set struct {
 	Unread bool
 }
 
-// ReadFiles adds the properties of files, with secrets blanked. Later files win.
+// ReadFiles adds the properties of files, with secrets blanked unless the invocation keeps them. Later files win.
 func (s *Set) ReadFiles(in *tool.Invocation) {
 	if s.Values == nil {
 		s.Values = map[string]string{}
@@ -29,7 +29,12 @@ func (s *Set) ReadFiles(in *tool.Invocation) {
 			s.Unread = true
 			continue
 		}
-		Each(string(text), func(key, value string) { s.Values[key] = secret.Value(key, value) })
+		Each(string(text), func(key, value string) {
+			if !in.WithSecrets {
+				value = secret.Value(key, value)
+			}
+			s.Values[key] = value
+		})
 	}
 }
 

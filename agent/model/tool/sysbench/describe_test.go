@@ -118,7 +118,7 @@ func TestDescribe(t *testing.T) {
 		{
 			"PostgreSQL", "oltp_read_write --db-driver=pgsql --pgsql-host=pg --pgsql-db=p --pgsql_password=hunter2 cleanup", nil,
 			tool.Description{
-				Command: "cleanup", Workload: "oltp_read_write", Target: "pg:5432", Database: "p", Engine: "postgresql", User: "sbtest", Password: "hunter2", TLS: &tool.TLS{Mode: "prefer"}, Labels: map[string]string{"db_driver": "pgsql"},
+				Command: "cleanup", Workload: "oltp_read_write", Target: "pg:5432", Database: "p", Engine: "postgresql", User: "sbtest", Labels: map[string]string{"db_driver": "pgsql"},
 			},
 		},
 		{
@@ -130,7 +130,7 @@ func TestDescribe(t *testing.T) {
 			map[string]string{"bench.cfg": "# sysbench config file\nmysql-host=h1, h2 # two\nmysql-password='hunter 2'\nthreads=3\ntime=8\nreport-interval=2\ntables = 2\n#events=9\nnonsense\ndb_ps_mode=\"disable\"\n"},
 			tool.Description{
 				Command: "run", Workload: "oltp_read_only", Threads: 5, Duration: 8 * time.Second, ReportInterval: 2 * time.Second,
-				Target: "h1:3306,h2:3306", Database: "sbtest", Password: "hunter 2", Labels: map[string]string{"tables": "2", "db_ps_mode": "disable"},
+				Target: "h1:3306,h2:3306", Database: "sbtest", Labels: map[string]string{"tables": "2", "db_ps_mode": "disable"},
 			},
 		},
 		{

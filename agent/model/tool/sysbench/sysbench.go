@@ -11,6 +11,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/model/tool/libpq"
+	"github.com/benchwatch/benchwatch/agent/model/tool/mysqlclient"
 	"github.com/benchwatch/benchwatch/agent/model/tool/option"
 	"github.com/benchwatch/benchwatch/agent/model/tool/scan"
 )
@@ -23,6 +24,7 @@ var Tool = &tool.Tool{
 	Name:      Name,
 	Programs:  []string{"sysbench"},
 	Describe:  Describe,
+	Login:     login,
 	NewParser: func(d tool.Description) tool.Parser { return NewParser(d) },
 	OpenLoop:  openLoop,
 	Sniff:     Sniff,
@@ -151,28 +153,68 @@ func (o *options) duration(age generation, command string) time.Duration {
 
 // server sets the address of the database, with sysbench's own defaults.
 func (o *options) server(d *tool.Description, in *tool.Invocation) {
-	driver, port := "mysql", "3306"
-	if v, _ := o.First("db_driver"); v == "pgsql" || v == "" &&
-		o.Has("pgsql_host", "pgsql_port", "pgsql_user", "pgsql_db", "pgsql_password") {
-		driver, port = "pgsql", "5432"
-	}
-	if v, _ := o.First("db_driver"); v != "" && v != "mysql" && v != "pgsql" {
+	switch o.driver() {
+	case "pgsql":
+		o.postgres(d, in)
+		return
+	case "mysql":
+	default:
 		return
 	}
-	if driver == "pgsql" {
-		libpq.Describe(d, in, libpq.Settings{"host": o.Text("pgsql_host", "localhost"), "port": o.Text("pgsql_port", port),
-			"user": o.Text("pgsql_user", "sbtest"), "dbname": o.Text("pgsql_db", "sbtest"), "password": cmp.Or(o.filePassword, o.Text("pgsql_password", "")), "sslmode": o.Text("pgsql_sslmode", "")})
-		return
-	}
-	d.Engine, d.User, d.Database, d.Password = "mysql", o.Text("mysql_user", "sbtest"), "sbtest", o.filePassword
+	d.Engine, d.User, d.Database = "mysql", o.Text("mysql_user", "sbtest"), "sbtest"
 	if v, ok := o.First("mysql_db"); ok {
 		d.Database = v
 	}
-	if socket, ok := o.First(driver + "_socket"); ok && socket != "" {
+	if socket, ok := o.First("mysql_socket"); ok && socket != "" {
 		d.Target = socket
 		return
 	}
-	d.Target = option.Targets(o.Text(driver+"_host", "localhost"), o.Text(driver+"_port", port), false)
+	d.Target = option.Targets(o.Text("mysql_host", "localhost"), o.Text("mysql_port", "3306"), false)
+}
+
+// driver returns the kind of database: mysql, pgsql, or another word of the command line.
+func (o *options) driver() string {
+	v, _ := o.First("db_driver")
+	if v == "" && o.Has("pgsql_host", "pgsql_port", "pgsql_user", "pgsql_db", "pgsql_password") {
+		return "pgsql"
+	}
+	return cmp.Or(v, "mysql")
+}
+
+// postgres sets the address of a PostgreSQL server, and returns how sysbench logs in.
+func (o *options) postgres(d *tool.Description, in *tool.Invocation) tool.Login {
+	return libpq.Describe(d, in, libpq.Settings{
+		"host": o.Text("pgsql_host", "localhost"), "port": o.Text("pgsql_port", "5432"), "user": o.Text("pgsql_user", "sbtest"),
+		"dbname": o.Text("pgsql_db", "sbtest"), "password": o.Text("pgsql_password", ""), "sslmode": o.Text("pgsql_sslmode", ""),
+	})
+}
+
+// login reads the password of a configuration file, and how connections are encrypted. Without --mysql-ssl, and
+// with `off` in 1.0, the client library decides.
+func login(in tool.Invocation) tool.Login {
+	o := parseOptions(in)
+	if o.driver() == "pgsql" {
+		return o.postgres(&tool.Description{}, &in)
+	}
+	library := mysqlclient.Read(&in, mysqlclient.Files{Groups: []string{Name}})
+	if password := o.Values["mysql_password"]; password != "" && password != "on" {
+		library["password"] = password
+	}
+	for _, name := range []string{"ca", "cert", "key"} {
+		if file := o.Values["mysql_ssl_"+name]; file != "" {
+			library["ssl-"+name] = file
+		}
+	}
+	switch mode := strings.ToLower(o.Values["mysql_ssl"]); mode {
+	case "", "off":
+	case "on":
+		library["ssl"] = mode
+	default: // 1.1
+		library["ssl-mode"] = mode
+	}
+	l := library.Login(&in)
+	l.User = "" // never the file's
+	return l
 }
 
 // unlabelled are options that never become labels: the description contains them elsewhere, or they
@@ -255,8 +297,6 @@ type options struct {
 	words []int
 	// unreadFiles are the configuration files that could not be read.
 	unreadFiles []string
-	// filePassword is the password in a configuration file.
-	filePassword string
 }
 
 // canonical returns a name in the form that options uses.
@@ -266,6 +306,7 @@ func canonical(name string) string {
 
 func parseOptions(in tool.Invocation) *options {
 	o := &options{Set: option.New()}
+	o.WithSecrets = in.WithSecrets
 	var files []string
 	for i := 0; i < len(in.Args); i++ {
 		arg := in.Args[i]
@@ -309,9 +350,6 @@ func (o *options) readFile(in tool.Invocation, file string) {
 		name := canonical(rawName)
 		if !assigned || name == "" || strings.HasPrefix(name, "#") {
 			continue
-		}
-		if (name == "mysql_password" || name == "pgsql_password") && !o.Has(name) {
-			o.filePassword = fileValue(rest)
 		}
 		o.SetDefault(name, fileValue(rest))
 	}

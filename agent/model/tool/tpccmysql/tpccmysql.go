@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/model/tool/mysqlclient"
 	"github.com/benchwatch/benchwatch/agent/model/tool/option"
 )
 
@@ -32,6 +33,7 @@ var Tool = &tool.Tool{
 		return hasPrefix(base, start) || hasPrefix(base, load)
 	},
 	Describe:  Describe,
+	Login:     login,
 	NewParser: func(tool.Description) tool.Parser { return NewParser() },
 	Sniff:     Sniff,
 }
@@ -114,6 +116,9 @@ func Describe(in tool.Invocation) tool.Description {
 	}
 	return d
 }
+
+// login: the client library decides how connections are encrypted.
+func login(in tool.Invocation) tool.Login { return mysqlclient.Options{}.Login(&in) }
 
 // target returns the server. Without a host the client library uses the socket.
 func target(o *option.Set) string {

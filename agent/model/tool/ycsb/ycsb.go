@@ -8,6 +8,7 @@ package ycsb
 
 import (
 	"bytes"
+	"cmp"
 	"maps"
 	"path"
 	"slices"
@@ -29,6 +30,7 @@ var Tool = &tool.Tool{
 	Programs:  []string{"ycsb"},
 	MatchArgs: matchArgs,
 	Describe:  describe,
+	Login:     login,
 	NewParser: func(tool.Description) tool.Parser { return newParser() },
 	Sniff:     sniff,
 
@@ -141,6 +143,19 @@ func describe(inv tool.Invocation) tool.Description {
 	}
 	o.liveReports(&d)
 	return d
+}
+
+// login reads the login in the URL of the database or beside it.
+func login(inv tool.Invocation) tool.Login {
+	o := read(inv)
+	for _, key := range addressKeys {
+		if v := o.Values[key]; v != "" {
+			l := dsn.Credentials(v)
+			l.Password = cmp.Or(l.Password, o.Values["db.passwd"])
+			return l
+		}
+	}
+	return tool.Login{}
 }
 
 // liveReports sets the interval of the status lines, and the arguments for one per second.
