@@ -118,7 +118,6 @@ const maxContainers = 64
 
 // containerOutput is the output of one container in a log of several, or of the whole log.
 type containerOutput struct {
-	front  tool.Front
 	parser tool.Parser
 	runs   map[int]int // the number of each run in all outputs, by the parser's
 }
@@ -160,10 +159,10 @@ func parseLines(r io.Reader, t *tool.Tool, out io.Writer) (n int, err error) {
 			if len(order) == maxContainers {
 				continue
 			}
-			current = &containerOutput{parser: t.NewParser(tool.Description{}), runs: map[int]int{}}
+			current = &containerOutput{parser: t.NewFront(tool.Description{}).Parser(), runs: map[int]int{}}
 			outputs[string(source)], order = current, append(order, current)
 		}
-		current.front.Parse(current.parser, tool.Line{Text: line.Text, Cut: line.Cut}, nil, emit)
+		current.parser.Parse(tool.Line{Text: line.Text, Cut: line.Cut}, emit)
 	}
 }
 

@@ -120,15 +120,14 @@ func chunks(output []byte, stream tool.Stream, t *tool.Tool, m *rundir.Meta) []c
 		}
 	}
 	if t != nil {
-		parser := t.NewParser(m.Description())
-		var front tool.Front
+		parser := t.NewFront(m.Description()).Parser()
 		for at := 0; at < len(output); {
 			next := len(output)
 			if i := bytes.IndexByte(output[at:], '\n'); i >= 0 {
 				next = at + i + 1
 			}
 			line := tool.Line{Stream: stream, Text: bytes.TrimRight(output[at:next], "\n")}
-			front.Parse(parser, line, nil, func(r *tool.Report) {
+			parser.Parse(line, func(r *tool.Report) {
 				if r.Kind != tool.Interval || !r.ElapsedSeconds.Known {
 					return
 				}

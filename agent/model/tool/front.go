@@ -7,35 +7,83 @@ import (
 	"github.com/benchwatch/benchwatch/agent/base/prefix"
 )
 
-// Front comes before the parser of one stream, wherever a log is read. It removes what other programs put before the
+// Front comes before the parser of one output, wherever a log is read. It removes what other programs put before the
 // lines (package prefix). In a log with lines of several containers it passes those of the first container whose output
-// the parser understands, so that nothing is counted twice. The zero value is ready; one goroutine uses it.
+// the parser understands, so that nothing is counted twice. From the reports it removes numbers that no run can have, and
+// their line is Malformed. One goroutine uses it.
 type Front struct {
 	// Written is about when the log was written; it completes dates without a year. Zero: now.
 	Written time.Time
+	// Before, if not nil, is called before the parser gets a line, with the time in the line's prefix or at the beginning
+	// of its text; it is zero if there is none.
+	Before func(stamp time.Time)
 
-	stripper prefix.Stripper
-	source   []byte // empty: none so far
+	parser    Parser
+	strippers [2]prefix.Stripper // by stream
+	source    []byte             // empty: none so far
+	emit      func(*Report)      // of the current call
+	take      func(*Report)
+	damaged   bool // a report of the current line had an impossible number
 }
 
-// Parse passes a line to the parser. before, if not nil, is called first, with the time in the line's prefix or at the
-// beginning of its text; it is zero if there is none.
-func (f *Front) Parse(p Parser, l Line, before func(stamp time.Time), emit func(*Report)) Verdict {
-	f.stripper.Written = f.Written
-	stripped := f.stripper.Strip(l.Text)
+// NewFront returns a Front of a new parser.
+func (t *Tool) NewFront(d Description) *Front {
+	f := &Front{parser: t.NewParser(d)}
+	f.take = func(r *Report) {
+		kept, damaged := r.dropImpossible()
+		f.damaged = f.damaged || damaged
+		if kept {
+			f.emit(r)
+		}
+	}
+	return f
+}
+
+// flushingFront is a Front of a Flusher.
+type flushingFront struct{ *Front }
+
+// Flush implements Flusher.
+func (f flushingFront) Flush(emit func(*Report)) {
+	f.emit = emit
+	f.parser.(Flusher).Flush(f.take)
+}
+
+// Parser returns f as a Parser, which is a Flusher if the tool's parser is one.
+func (f *Front) Parser() Parser {
+	if _, ok := f.parser.(Flusher); ok {
+		return flushingFront{f}
+	}
+	return f
+}
+
+// Parse implements Parser.
+func (f *Front) Parse(l Line, emit func(*Report)) Verdict {
+	stripper := &f.strippers[l.Stream]
+	stripper.Written = f.Written
+	stripped := stripper.Strip(l.Text)
 	if len(f.source) > 0 && len(stripped.Source) > 0 && !bytes.Equal(f.source, stripped.Source) {
 		return Ignored
 	}
-	if l.Text = stripped.Text; before != nil {
+	if l.Text = stripped.Text; f.Before != nil {
 		stamp := stripped.Time
 		if stamp.IsZero() {
 			stamp, _ = LineTime(l.Text)
 		}
-		before(stamp)
+		f.Before(stamp)
 	}
-	verdict := p.Parse(l, emit)
+	f.emit, f.damaged = emit, false
+	verdict := f.parser.Parse(l, f.take)
 	if verdict == Reported && len(f.source) == 0 {
 		f.source = append(f.source, stripped.Source...)
 	}
+	if f.damaged {
+		return Malformed
+	}
 	return verdict
+}
+
+// Close implements Parser.
+func (f *Front) Close(emit func(*Report)) {
+	f.emit = emit
+	f.parser.Close(f.take)
 }

@@ -34,7 +34,6 @@ type Feed struct {
 	Now func() time.Time
 
 	mu     sync.Mutex
-	fronts [2]tool.Front // by stream
 	parser tool.Parser
 	state  *state
 	axis   axis
@@ -61,7 +60,7 @@ func NewFeed(t *tool.Tool, meta *rundir.Meta) *Feed {
 		f.parser = newGroupParser(t, meta)
 		f.state.setTool(t, meta.Verb)
 	default:
-		f.parser = t.NewParser(meta.Description())
+		f.parser = t.NewFront(meta.Description()).Parser()
 		f.state.setTool(t, meta.Verb)
 	}
 	return f
@@ -90,7 +89,7 @@ func (f *Feed) line(l tool.Line, at time.Time, fresh bool) {
 	}
 	first := f.state.interval == nil
 	f.state.stream = l.Stream
-	f.state.lines.add(f.fronts[l.Stream].Parse(f.parser, l, nil, f.emit))
+	f.state.lines.add(f.parser.Parse(l, f.emit))
 	if first && timed {
 		f.startClock()
 	}

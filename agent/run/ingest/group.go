@@ -30,7 +30,6 @@ type groupParser struct {
 // generator is one generator of the group. Intervals are counted from the group's start.
 type generator struct {
 	parser      tool.Parser
-	fronts      [2]tool.Front // by stream
 	state       *state
 	begun       bool // its tool has started
 	absent      bool // it never started: the group consists of the others
@@ -89,7 +88,7 @@ func newGroupParser(t *tool.Tool, meta *rundir.Meta) *groupParser {
 		d.Threads = max(1, d.Threads/n)
 	}
 	for i := range meta.Group.Generators {
-		g := &generator{parser: t.NewParser(d), state: newState(), reports: map[int]*tool.Report{}}
+		g := &generator{parser: t.NewFront(d).Parser(), state: newState(), reports: map[int]*tool.Report{}}
 		g.absent = i < len(meta.Group.Members) && meta.Group.Members[i].Absent
 		g.ended = g.absent
 		g.state.setTool(t, meta.Verb)
@@ -112,8 +111,7 @@ func (p *groupParser) Parse(l tool.Line, emit func(*tool.Report)) tool.Verdict {
 	if mark == group.Stderr {
 		g.state.stream = tool.Stderr
 	}
-	line := tool.Line{Stream: g.state.stream, Text: text, Cut: l.Cut}
-	return g.fronts[line.Stream].Parse(g.parser, line, nil, func(r *tool.Report) { p.take(n, r, emit) })
+	return g.parser.Parse(tool.Line{Stream: g.state.stream, Text: text, Cut: l.Cut}, func(r *tool.Report) { p.take(n, r, emit) })
 }
 
 func (p *groupParser) control(n int, text string, emit func(*tool.Report)) tool.Verdict {

@@ -59,8 +59,8 @@ type Splitter struct {
 	tool    *tool.Tool
 	content io.ReaderAt
 	first   int64
-	parser  tool.Parser
-	front   tool.Front
+	front   *tool.Front
+	parser  tool.Parser // the front
 
 	part     *Part // nil between two parts
 	run      int   // the parser's number of the newest part
@@ -76,7 +76,6 @@ type Splitter struct {
 	stamp      time.Time // in the line
 	header     time.Time // the first stamp since boundary
 	emit       func(*tool.Report)
-	stamped    func(time.Time)
 }
 
 // lineEnd is where a line ends and what the parser made of it.
@@ -91,16 +90,24 @@ type lineEnd struct {
 // called.
 func NewSplitter(ctx context.Context, t *tool.Tool, content io.ReaderAt, offset, first int64) *Splitter {
 	s := &Splitter{done: ctx.Err, tool: t, content: content, first: first,
-		parser: t.NewParser(tool.Description{}), boundary: offset, begin: offset, end: offset}
+		boundary: offset, begin: offset, end: offset}
 	s.recent = append(s.recent, lineEnd{at: offset})
 	s.emit = s.report
-	s.stamped = func(stamp time.Time) {
+	s.renew(time.Time{})
+	return s
+}
+
+// renew begins with a new parser.
+func (s *Splitter) renew(written time.Time) {
+	s.front = s.tool.NewFront(tool.Description{})
+	s.front.Written = written
+	s.front.Before = func(stamp time.Time) {
 		s.stamp = stamp
 		if s.header.IsZero() {
 			s.header = stamp
 		}
 	}
-	return s
+	s.parser = s.front.Parser()
 }
 
 // Boundary is where the next part begins, as far as known.
@@ -122,7 +129,7 @@ func (s *Splitter) Line(l follow.Line, at time.Time, fresh bool) {
 	s.advance(l)
 	s.at, s.fresh, s.reported = at, fresh, false
 	s.stamp = time.Time{}
-	verdict := s.front.Parse(s.parser, tool.Line{Text: l.Text, Cut: l.Cut}, s.stamped, s.emit)
+	verdict := s.parser.Parse(tool.Line{Text: l.Text, Cut: l.Cut}, s.emit)
 	s.lines.add(verdict)
 	s.recent[len(s.recent)-1].lines.add(verdict)
 	s.settle()
@@ -170,7 +177,8 @@ func (s *Splitter) Close(at time.Time) {
 	s.parser.Close(s.emit)
 	s.settle()
 	s.endPart(Lines{})
-	s.parser, s.run = s.tool.NewParser(tool.Description{}), 0
+	s.renew(s.front.Written)
+	s.run = 0
 }
 
 // report accepts a report from the line being parsed.
