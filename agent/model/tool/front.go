@@ -10,7 +10,7 @@ import (
 // Front comes before the parser of one output, wherever a log is read. It removes what other programs put before the
 // lines (package prefix). In a log with lines of several containers it passes those of the first container whose output
 // the parser understands, so that nothing is counted twice. From the reports it removes numbers that no run can have, and
-// their line is Malformed. One goroutine uses it.
+// their line is Malformed; it adds the throughput to those without one. One goroutine uses it.
 type Front struct {
 	// Written is about when the log was written; it completes dates without a year. Zero: now.
 	Written time.Time
@@ -33,6 +33,7 @@ func (t *Tool) NewFront(d Description) *Front {
 		kept, damaged := r.dropImpossible()
 		f.damaged = f.damaged || damaged
 		if kept {
+			r.completeTransaction()
 			f.emit(r)
 		}
 	}

@@ -3,6 +3,7 @@ package sysbench
 import (
 	"bytes"
 	"math"
+	"strconv"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
@@ -35,6 +36,7 @@ type summary struct {
 	transaction, query, read, write, other, errors, reconnects, fsync amount
 	readByte, writeByte, bytes                                        amount
 
+	sum       float64 // of all latencies in milliseconds; 0: not printed
 	latencies []tool.Latency
 	report    tool.Report
 }
@@ -87,7 +89,13 @@ func (p *Parser) summaryHeading(text []byte, emit func(*tool.Report)) (tool.Verd
 		}
 		return p.fileOperations(&s, emit), true
 	}
-	if p.summary.section != opening || text[0] < '0' || text[0] > '9' {
+	if p.summary.section != opening {
+		return 0, false
+	}
+	if text[0] == 'R' {
+		return p.legacyVolume(text)
+	}
+	if text[0] < '0' || text[0] > '9' {
 		return 0, false
 	}
 	return p.volume(&s)
@@ -150,6 +158,27 @@ func (p *Parser) volume(s *scan.Line) (tool.Verdict, bool) {
 	return 0, false
 }
 
+// legacyUnits are those of fileio in 0.4, which are powers of 1024.
+var legacyUnits = map[string]float64{"b": 1, "Kb": 1 << 10, "Mb": mebibyte, "Gb": 1 << 30}
+
+// legacyVolume reads fileio's line of 0.4: `Read 0b  Written 4Gb  Total transferred 4Gb  (91.604Mb/sec)`.
+func (p *Parser) legacyVolume(text []byte) (tool.Verdict, bool) {
+	_, rate, ok := bytes.Cut(text, []byte("  Total transferred "))
+	if !ok || !bytes.HasPrefix(text, []byte("Read ")) {
+		return 0, false
+	}
+	_, rate, ok = bytes.Cut(rate, []byte("("))
+	rate, isRate := bytes.CutSuffix(bytes.TrimRight(rate, " "), []byte("/sec)"))
+	unit := bytes.TrimLeft(rate, "0123456789.")
+	size, isUnit := legacyUnits[string(unit)]
+	v, err := strconv.ParseFloat(string(rate[:len(rate)-len(unit)]), 64)
+	if !ok || !isRate || !isUnit || err != nil {
+		return tool.Malformed, true
+	}
+	p.summary.bytes.rate = series.Some(v * size)
+	return tool.Reported, true
+}
+
 func verdict(ok bool) tool.Verdict {
 	if ok {
 		return tool.Reported
@@ -167,6 +196,11 @@ func (p *Parser) summaryValue(text []byte, emit func(*tool.Report)) tool.Verdict
 	if m.section == noSection {
 		return p.fragment(text)
 	}
+	if m.section == opening && bytes.HasSuffix(trimmed, []byte(" Requests/sec executed")) { // 0.4 indents it
+		s := scan.New(trimmed)
+		v, _ := p.volume(&s)
+		return v
+	}
 	colon := bytes.IndexByte(trimmed, ':')
 	if colon < 0 {
 		return tool.Malformed
@@ -179,6 +213,7 @@ func (p *Parser) summaryValue(text []byte, emit func(*tool.Report)) tool.Verdict
 		m.legacy = true
 		return tool.Ignored
 	case "sum":
+		m.sum, _ = s.Fixed(2, 0)
 		if m.brief {
 			p.run.ended = !p.run.checkpoint
 			p.endSummary(emit)
@@ -290,13 +325,27 @@ func (p *Parser) endSummary(emit func(*tool.Report)) {
 	}
 	if !m.events.Known || m.events.Value > 0 { // otherwise nothing was measured
 		for _, l := range m.latencies {
-			r.AddLatency(l.Operation, l.Stat, l.Seconds)
+			r.AddLatency(l.Operation, l.Stat, m.mean(l))
 		}
 	}
 	p.run.checkpoint = false
 	if r.ElapsedSeconds.Known || len(r.Rates) > 0 || len(r.Counts) > 0 || len(r.Latencies) > 0 {
 		emit(r)
 	}
+}
+
+// mean returns the mean latency as the quotient of sum and count if the printed one contradicts them or is 0, and any
+// other latency as it is.
+func (m *summary) mean(l tool.Latency) float64 {
+	if l.Stat != "avg" || !(m.sum > 0) || m.events.Value == 0 {
+		return l.Seconds
+	}
+	mean := m.sum / float64(m.events.Value) / 1000
+	const rounding = 0.0000051 // two decimals of a millisecond
+	if l.Seconds > 0 && math.Abs(mean-l.Seconds) <= max(rounding, 0.5*mean) {
+		return l.Seconds
+	}
+	return mean
 }
 
 // span sets the length of the time that a summary covers if it is not the whole run but the time

@@ -16,7 +16,6 @@ Latency (ms):
          avg:                                    1.04
          max:                                  503.12
          95th percentile:                        1.23
-         sum:                                   10.40
 ` + fairnessLines
 	latencyJSON = `"latency_seconds":{"transaction":{"min":0.00007,"avg":0.00104,"max":0.50312,"p95":0.00123}}`
 
@@ -52,6 +51,20 @@ func TestSummaries(t *testing.T) {
 			"large counts keep one blank, none is lost",
 			"SQL statistics:\n    transactions:                        1000000 (123456.78 per sec.)\n" + fairnessLines,
 			[]string{start, `{"kind":"summary","run":1,"checkpoint":false,"rates":{"transaction":123456.78},"counts":{"transaction":1000000}}`}, 0,
+		},
+		{
+			"fileio of 0.4.12: its requests and its volume per second",
+			"Operations performed:  0 Read, 4096 Write, 4096 Other = 8192 Total\nRead 0b  Written 4Gb  Total transferred 4Gb  (91.604Mb/sec)\n   91.60 Requests/sec executed\n" +
+				"\nTest execution summary:\n    total time:                          44.7140s\n    total number of events:              4096\n" + fairnessLines,
+			[]string{start, `{"kind":"summary","run":1,"elapsed_seconds":44.714,"checkpoint":false,"rates":{"transaction":91.6,"byte":96053755.904},` +
+				`"counts":{"transaction":4096,"read":0,"write":4096,"fsync":4096}}`}, 0,
+		},
+		{
+			"cpu of Apple's M1: the mean is the sum of all latencies over their number",
+			"CPU speed:\n    events per second: 13373155.28\n\nGeneral statistics:\n    total time:                          10.0004s\n    total number of events:              133738547\n" +
+				"\nLatency (ms):\n         min:                                    0.00\n         avg:                                    0.00\n         max:                                    0.26\n         sum:                                 3725.42\n" + fairnessLines,
+			[]string{start, `{"kind":"summary","run":1,"elapsed_seconds":10.0004,"checkpoint":false,"rates":{"transaction":13373155.28},"counts":{"transaction":133738547},` +
+				`"latency_seconds":{"transaction":{"min":0,"avg":2.7855992782694133e-08,"max":0.00026}}}`}, 0,
 		},
 		{
 			"cpu of 1.1: the number of events per second stands twice",
@@ -97,7 +110,7 @@ FATAL: something else
 		{
 			"fileio of 0.4",
 			"Operations performed:  316439 Read, 210961 Write, 10548 Other = 537948 Total\nRead 4.8285Gb  Written 3.219Gb  Total transferred 8.0475Gb  (2.0117Gb/sec)\n131840.77 Requests/sec executed\n\nTest execution summary:\n    total time:                          4.0003s\n    total number of events:              527400\n    total time taken by event execution: 1.7590\n    per-request statistics:\n         min:                            0.0001s\n         avg:                            0.0020s\n         max:                            1.5000s\n         approx.  95 percentile:         0.0030s\n" + fairnessLines,
-			[]string{start, `{"kind":"summary","run":1,"elapsed_seconds":4.0003,"checkpoint":false,"rates":{"transaction":131840.77},"counts":{"transaction":527400,"read":316439,"write":210961,"fsync":10548},"latency_seconds":{"transaction":{"min":0.0001,"avg":0.002,"max":1.5,"p95":0.003}}}`}, 0,
+			[]string{start, `{"kind":"summary","run":1,"elapsed_seconds":4.0003,"checkpoint":false,"rates":{"transaction":131840.77,"byte":2160046427.3408},"counts":{"transaction":527400,"read":316439,"write":210961,"fsync":10548},"latency_seconds":{"transaction":{"min":0.0001,"avg":0.002,"max":1.5,"p95":0.003}}}`}, 0,
 		},
 		{
 			"no event ended: there are no latencies",
