@@ -2,6 +2,7 @@ package cause
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/measure"
@@ -24,8 +25,12 @@ type View struct {
 	Throughput, Statements, FailedShare float64
 	// ForeignShare is the share of statements that the tool did not send.
 	ForeignShare float64
-	// CPU is who used the cores of the tool's machine.
-	CPU CPUUse
+	// CPU is who used the cores of the tool's machine, ServerCores how many cores the servers on the machine of this one
+	// used on average.
+	CPU         CPUUse
+	ServerCores float64
+	// ToolCores is how many cores the tool used.
+	ToolCores float64
 
 	// Executed are the statements that the server executed for the run, the longest first: none if they are unknown,
 	// belong to another load, or took so little time that they explain nothing. InStatements is their time as a share
@@ -132,6 +137,9 @@ func (v *View) Reports(m *measure.Measure) bool {
 	return t.Count > 0
 }
 
+// PerSecond returns how fast the counters of a measure grew.
+func (v *View) PerSecond(m *measure.Measure) float64 { return v.Increase(m) / v.Seconds }
+
 // PerTransaction returns the mean of a rate for each of the run's transactions.
 func (v *View) PerTransaction(m *measure.Measure) float64 { return v.Mean(m) / v.Throughput }
 
@@ -150,4 +158,33 @@ func (v *View) Number(setting string) float64 {
 		return series.Unknown()
 	}
 	return n
+}
+
+// SessionsIn returns how many sessions were in states whose name begins so, on average.
+func (v *View) SessionsIn(state string) (sessions float64) {
+	for _, s := range v.States {
+		if strings.HasPrefix(strings.ToLower(s.Name), state) {
+			sessions += s.Sessions
+		}
+	}
+	return sessions
+}
+
+// InState returns the sessions in states whose name begins so, as a share of all sessions of the same class.
+func (v *View) InState(state string) float64 {
+	class, all := "", 0.0
+	for _, s := range v.States {
+		if strings.HasPrefix(strings.ToLower(s.Name), state) {
+			class = s.Class
+		}
+	}
+	for _, s := range v.States {
+		if s.Class == class {
+			all += s.Sessions
+		}
+	}
+	if class == "" || all == 0 {
+		return 0
+	}
+	return v.SessionsIn(state) / all
 }

@@ -120,7 +120,7 @@ type Measure struct {
 
 var catalogue struct {
 	sync.Mutex
-	all []*Measure
+	all, evidence []*Measure
 }
 
 // New declares a measure. Tools and engines declare theirs as package variables beside the metrics. It panics if the
@@ -133,6 +133,23 @@ func New(m Measure) *Measure {
 	}
 	catalogue.all = append(catalogue.all, &m)
 	return &m
+}
+
+// NewEvidence declares a counter that only causes read: no chart and no table shows it, and only its increase over a run
+// is computed.
+func NewEvidence(scope Scope, source Source) *Measure {
+	m := &Measure{Scope: scope, Unit: PerSecond, Summary: Increase, NoChart: true, sources: []Source{source}}
+	catalogue.Lock()
+	defer catalogue.Unlock()
+	catalogue.evidence = append(catalogue.evidence, m)
+	return m
+}
+
+// Evidence returns what NewEvidence declared for a scope.
+func Evidence(scope Scope) []*Measure {
+	catalogue.Lock()
+	defer catalogue.Unlock()
+	return slices.DeleteFunc(slices.Clone(catalogue.evidence), func(m *Measure) bool { return m.Scope != scope })
 }
 
 // Or adds sources after the existing ones. Values uses the first source that a server reports.

@@ -18,6 +18,12 @@ type StatementCounts struct {
 	// FullScans are executions that read a table without an index.
 	FullScans float64 `json:"full_scans,omitempty"`
 
+	// FullJoins are executions that joined a table without an index, SortRows the rows that were sorted, and SortMerges
+	// the merge passes of sorts that did not fit into memory.
+	FullJoins  float64 `json:"full_joins,omitempty"`
+	SortRows   float64 `json:"sort_rows,omitempty"`
+	SortMerges float64 `json:"sort_merges,omitempty"`
+
 	// What PostgreSQL counts: PlanSeconds is the part of Seconds for planning, if it is measured. Rows were
 	// sent or changed. Blocks were used, BlocksRead are those that were not in shared buffers. TemporaryBytes
 	// were written to temporary files or read from them, LogBytes to the log.
@@ -31,7 +37,7 @@ type StatementCounts struct {
 
 func (c *StatementCounts) fields() []*float64 {
 	return []*float64{&c.Executions, &c.Seconds, &c.LockSeconds, &c.Errors, &c.RowsExamined,
-		&c.RowsSent, &c.RowsAffected, &c.TemporaryTables, &c.TemporaryDiskTables, &c.FullScans,
+		&c.RowsSent, &c.RowsAffected, &c.TemporaryTables, &c.TemporaryDiskTables, &c.FullScans, &c.FullJoins, &c.SortRows, &c.SortMerges,
 		&c.PlanSeconds, &c.Rows, &c.Blocks, &c.BlocksRead, &c.TemporaryBytes, &c.LogBytes}
 }
 

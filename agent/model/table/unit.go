@@ -2,6 +2,7 @@ package table
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"math"
 	"strconv"
@@ -242,4 +243,16 @@ func ShellWord(s string) string {
 		return s
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// Size prints a number of bytes with three digits: "64 KiB".
+func Size(bytes float64) string {
+	unit := "B"
+	for _, larger := range []string{"KiB", "MiB", "GiB", "TiB"} {
+		if math.Abs(bytes) < 1024 {
+			break
+		}
+		bytes, unit = bytes/1024, larger
+	}
+	return fmt.Sprintf("%.3g %s", bytes, unit)
 }

@@ -120,6 +120,17 @@ func (m *MachineEvidence) Use() cause.CPUUse {
 	return cause.CPUUse{Tool: m.ToolCPU * programs, Servers: orZero(m.ServersCPU) * programs, Other: m.OthersCPU * programs, Kernel: kernel}
 }
 
+// ServerCores is how many cores the servers on the machine used on average, in a run of some seconds.
+func (m *MachineEvidence) ServerCores(seconds float64) float64 {
+	if m.ServersCPU > 0 {
+		return m.ServersCPU / seconds
+	}
+	if m.Generator {
+		return series.Unknown()
+	}
+	return m.CPU.Mean * float64(m.Cores)
+}
+
 // LargestUser names the tool or the servers beside it, whichever used more of the CPU; empty if that is not known. Trust
 // and limits both depend on it.
 func (m *MachineEvidence) LargestUser(tool string) string {

@@ -3,6 +3,7 @@ package record
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/measure"
@@ -138,7 +139,7 @@ func (s *Server) add(toolEnd float64) {
 	for _, m := range measure.All(measure.Cluster) {
 		all = append(all, m.Of)
 	}
-	for _, m := range all {
+	for _, m := range append(slices.Clone(all), measure.Evidence(s.scope)...) {
 		if m.Summary != measure.Increase && m.Summary != measure.Cost {
 			continue
 		}

@@ -1,6 +1,8 @@
 package review
 
 import (
+	"slices"
+
 	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/cause"
 	"github.com/benchwatch/benchwatch/agent/model/measure"
@@ -24,7 +26,7 @@ func views(h *record.History, r *Row, e *limits.Evidence) []cause.View {
 	}
 	for i := range e.Machines {
 		if m := &e.Machines[i]; m.Generator {
-			run.CPU = m.Use()
+			run.CPU, run.ToolCores = m.Use(), m.ToolCPU/e.Seconds
 		}
 	}
 	all := []cause.View{run}
@@ -35,6 +37,12 @@ func views(h *record.History, r *Row, e *limits.Evidence) []cause.View {
 		}
 		v, of := run, newView(h, h.Server(s.Name))
 		v.Target, v.Engine, v.Version, v.Record = of.Target, of.Engine, of.Version, of.Record
+		v.ServerCores = series.Unknown()
+		for j := range e.Machines {
+			if m := &e.Machines[j]; slices.Contains(m.Servers, s.Name) {
+				v.ServerCores = m.ServerCores(e.Seconds)
+			}
+		}
 		for _, state := range s.States {
 			v.States = append(v.States, cause.StateSessions(state))
 		}

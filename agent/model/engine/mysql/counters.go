@@ -33,7 +33,7 @@ var (
 		"read: Innodb_rows_read", "insert: Innodb_rows_inserted", "update: Innodb_rows_updated", "delete: Innodb_rows_deleted")
 	rows = variables.Map(measure.NewCounter("mysql_rows_total", "Rows read from tables and sent to clients (MariaDB: Rows_read, Rows_sent).", "op"),
 		"read: Rows_read", "sent: Rows_sent")
-	_                = variables.Map(measure.NewCounter("mysql_innodb_row_lock_waits_total", "Waits for row locks (Innodb_row_lock_waits)."), "Innodb_row_lock_waits")
+	rowLockWaits     = variables.Map(measure.NewCounter("mysql_innodb_row_lock_waits_total", "Waits for row locks (Innodb_row_lock_waits)."), "Innodb_row_lock_waits")
 	_                = variables.Map(measure.NewGauge("mysql_innodb_row_lock_waiting", "Row locks waited for now (Innodb_row_lock_current_waits)."), "Innodb_row_lock_current_waits")
 	deadlocks        = variables.Map(measure.NewCounter("mysql_innodb_deadlocks_total", "Deadlocks (Innodb_deadlocks; MariaDB and Percona Server)."), "Innodb_deadlocks")
 	poolReadRequests = variables.Map(measure.NewCounter("mysql_innodb_buffer_pool_read_requests_total", "Logical reads of pages (Innodb_buffer_pool_read_requests)."), "Innodb_buffer_pool_read_requests")
@@ -42,7 +42,7 @@ var (
 	_                = variables.Map(measure.NewGauge("mysql_innodb_buffer_pool_pages", "Pages of the buffer pool by what is in them (Innodb_buffer_pool_pages_*).", "state"),
 		"data: Innodb_buffer_pool_pages_data", "dirty: Innodb_buffer_pool_pages_dirty", "free: Innodb_buffer_pool_pages_free",
 		"total: Innodb_buffer_pool_pages_total")
-	_                = variables.Map(measure.NewCounter("mysql_innodb_log_waits_total", "Waits because the log buffer was full (Innodb_log_waits)."), "Innodb_log_waits")
+	logWaits         = variables.Map(measure.NewCounter("mysql_innodb_log_waits_total", "Waits because the log buffer was full (Innodb_log_waits)."), "Innodb_log_waits")
 	_                = variables.Map(measure.NewCounter("mysql_innodb_log_writes_total", "Writes to the redo log (Innodb_log_writes)."), "Innodb_log_writes")
 	redoBytes        = variables.Map(measure.NewCounter("mysql_innodb_log_written_bytes_total", "Bytes written to the redo log (Innodb_os_log_written)."), "Innodb_os_log_written")
 	redoFsyncs       = variables.Map(measure.NewCounter("mysql_innodb_log_fsyncs_total", "fsyncs of the redo log (Innodb_os_log_fsyncs)."), "Innodb_os_log_fsyncs")
@@ -54,8 +54,8 @@ var (
 	// MySQL's capacity is the physical one: writes wait from about 85 % of it.
 	checkpointLimit  = variables.Map(measure.NewGauge("mysql_innodb_checkpoint_age_limit_bytes", "Limit of the checkpoint age (Innodb_checkpoint_max_age; MySQL 8.0.30 and later: Innodb_redo_log_capacity_resized)."), "Innodb_checkpoint_max_age | Innodb_redo_log_capacity_resized")
 	historyLength    = variables.Map(measure.NewGauge("mysql_innodb_history_list_length", "Undo log entries not purged yet (Innodb_history_list_length; MariaDB and Percona Server)."), "Innodb_history_list_length")
-	_                = variables.Map(measure.NewCounter("mysql_binlog_commits_total", "Transactions written to the binary log (Binlog_commits; MariaDB)."), "Binlog_commits")
-	_                = variables.Map(measure.NewCounter("mysql_binlog_group_commits_total", "Group commits to the binary log (Binlog_group_commits; MariaDB)."), "Binlog_group_commits")
+	binlogCommits    = variables.Map(measure.NewCounter("mysql_binlog_commits_total", "Transactions written to the binary log (Binlog_commits; MariaDB)."), "Binlog_commits")
+	groupCommits     = variables.Map(measure.NewCounter("mysql_binlog_group_commits_total", "Group commits to the binary log (Binlog_group_commits; MariaDB)."), "Binlog_group_commits")
 	binlogBytes      = variables.Map(measure.NewCounter("mysql_binlog_written_bytes_total", "Bytes written to the binary log (Binlog_bytes_written; MariaDB)."), "Binlog_bytes_written")
 	doublewriteBytes = measure.NewCounter("mysql_innodb_doublewrite_bytes_total", "Bytes written to the doublewrite buffer (Innodb_dblwr_pages_written times Innodb_page_size).")
 	attempts         = variables.Map(measure.NewCounter("mysql_connection_attempts_total", "Attempts to connect, successful or not (Connections)."), "Connections")
@@ -63,11 +63,16 @@ var (
 	refused          = variables.Map(measure.NewCounter("mysql_connection_errors_max_connections_total", "Connections refused because max_connections was reached (Connection_errors_max_connections)."), "Connection_errors_max_connections")
 	_                = variables.Map(measure.NewCounter("mysql_threads_created_total", "Threads created for connections (Threads_created)."), "Threads_created")
 	_                = variables.Map(measure.NewCounter("mysql_slow_queries_total", "Statements that took longer than long_query_time (Slow_queries)."), "Slow_queries")
-	_                = variables.Map(measure.NewCounter("mysql_temporary_tables_total", "Internal temporary tables (Created_tmp_tables, of which Created_tmp_disk_tables on disk).", "where"),
+	temporaryTables  = variables.Map(measure.NewCounter("mysql_temporary_tables_total", "Internal temporary tables (Created_tmp_tables, of which Created_tmp_disk_tables on disk).", "where"),
 		"all: Created_tmp_tables", "disk: Created_tmp_disk_tables")
-	_ = variables.Map(measure.NewCounter("mysql_table_lock_waits_total", "Waits for table locks (Table_locks_waited)."), "Table_locks_waited")
-	_ = variables.Map(measure.NewCounter("mysql_prepared_statement_commands_total", "Commands of prepared statements (Com_stmt_*): shows whether a benchmark uses them.", "command"),
+	_        = variables.Map(measure.NewCounter("mysql_table_lock_waits_total", "Waits for table locks (Table_locks_waited)."), "Table_locks_waited")
+	prepared = variables.Map(measure.NewCounter("mysql_prepared_statement_commands_total", "Commands of prepared statements (Com_stmt_*): shows whether a benchmark uses them.", "command"),
 		"prepare: Com_stmt_prepare", "execute: Com_stmt_execute", "close: Com_stmt_close")
+	scans = variables.Map(measure.NewCounter("mysql_scans_total", "SELECT statements that read the first table as a whole (Select_scan), or a joined table without an index (Select_full_join, Select_range_check).", "kind"),
+		"table: Select_scan", "join: Select_full_join + Select_range_check")
+	sorts = variables.Map(measure.NewCounter("mysql_sorts_total", "Sorted rows (Sort_rows), and merge passes of sorts that did not fit into sort_buffer_size (Sort_merge_passes).", "of"),
+		"rows: Sort_rows", "merges: Sort_merge_passes")
+	openedTables = variables.Map(measure.NewCounter("mysql_opened_tables_total", "Tables opened because they were not in the table cache (Opened_tables)."), "Opened_tables")
 )
 
 // The measures of InnoDB.
@@ -80,22 +85,39 @@ var (
 	_ = engine.OpenedConnections.Or(measure.RateOf(attempts))
 	_ = engine.NewMeasure(605, "buffer_pool_waits", "Waits for a free page", "per second: the buffer pool is too small or flushing too slow", measure.PerSecond, measure.Increase,
 		measure.RateOf(poolWaits))
-	_ = engine.NewMeasure(610, "checkpoint_age", "InnoDB checkpoint age", "redo log not yet covered by a checkpoint", measure.Bytes, measure.Max,
+	checkpointBytes = engine.NewMeasure(610, "checkpoint_age", "InnoDB checkpoint age", "redo log not yet covered by a checkpoint", measure.Bytes, measure.Max,
 		measure.ValueOf(checkpointAge))
 	_ = engine.CheckpointAge.Or(measure.ValueOf(checkpointAge).Over(checkpointLimit))
 	_ = engine.HistoryList.Or(measure.ValueOf(historyLength))
 )
 
+// Counters that causes read.
+var (
+	tableScans      = measure.NewEvidence(measure.Server, measure.RateOf(scans).On("kind", "table"))
+	joinScans       = measure.NewEvidence(measure.Server, measure.RateOf(scans).On("kind", "join"))
+	sortedRows      = measure.NewEvidence(measure.Server, measure.RateOf(sorts).On("of", "rows"))
+	sortMerges      = measure.NewEvidence(measure.Server, measure.RateOf(sorts).On("of", "merges"))
+	opened          = measure.NewEvidence(measure.Server, measure.RateOf(openedTables))
+	diskTables      = measure.NewEvidence(measure.Server, measure.RateOf(temporaryTables).On("where", "disk"))
+	prepares        = measure.NewEvidence(measure.Server, measure.RateOf(prepared).On("command", "prepare"))
+	executes        = measure.NewEvidence(measure.Server, measure.RateOf(prepared).On("command", "execute"))
+	rowsSent        = measure.NewEvidence(measure.Server, measure.RateOf(rows).On("op", "sent"))
+	lockWaits       = measure.NewEvidence(measure.Server, measure.RateOf(rowLockWaits))
+	commitsInBinlog = measure.NewEvidence(measure.Server, measure.RateOf(binlogCommits))
+	groupsInBinlog  = measure.NewEvidence(measure.Server, measure.RateOf(groupCommits))
+	logBufferWaits  = measure.NewEvidence(measure.Server, measure.RateOf(logWaits))
+)
+
 // The cost of one transaction of the run on a server.
 var (
-	_ = engine.NewCost(700, "cost_rows_read", "Rows read", "by all statements", measure.Count, measure.RateOf(innodbRows).On("op", "read"), measure.RateOf(rows).On("op", "read"))
-	_ = engine.NewCost(710, "cost_buffer_pool_misses", "Buffer pool misses", "pages read from disk", measure.Count, measure.RateOf(poolReads))
-	_ = engine.NewCost(720, "cost_redo", "Redo log", "bytes", measure.Bytes, measure.RateOf(redoBytes))
-	_ = engine.NewCost(730, "cost_binlog", "Binary log", "bytes", measure.Bytes, measure.RateOf(binlogBytes))
-	_ = engine.NewCost(735, "cost_doublewrite", "Doublewrite buffer", "bytes", measure.Bytes, measure.RateOf(doublewriteBytes))
-	_ = engine.NewCost(740, "cost_innodb_writes", "InnoDB writes", "operations", measure.Count, measure.RateOf(innodbOperations).On("op", "write"))
-	_ = engine.NewCost(750, "cost_innodb_fsyncs", "InnoDB fsyncs", "operations, on MariaDB without the redo log's", measure.Count, measure.RateOf(innodbOperations).On("op", "fsync"))
-	_ = engine.NewCost(760, "cost_redo_fsyncs", "Redo log fsyncs", "operations", measure.Count, measure.RateOf(redoFsyncs))
+	rowsRead  = engine.NewCost(700, "cost_rows_read", "Rows read", "by all statements", measure.Count, measure.RateOf(innodbRows).On("op", "read"), measure.RateOf(rows).On("op", "read"))
+	_         = engine.NewCost(710, "cost_buffer_pool_misses", "Buffer pool misses", "pages read from disk", measure.Count, measure.RateOf(poolReads))
+	redo      = engine.NewCost(720, "cost_redo", "Redo log", "bytes", measure.Bytes, measure.RateOf(redoBytes))
+	_         = engine.NewCost(730, "cost_binlog", "Binary log", "bytes", measure.Bytes, measure.RateOf(binlogBytes))
+	_         = engine.NewCost(735, "cost_doublewrite", "Doublewrite buffer", "bytes", measure.Bytes, measure.RateOf(doublewriteBytes))
+	_         = engine.NewCost(740, "cost_innodb_writes", "InnoDB writes", "operations", measure.Count, measure.RateOf(innodbOperations).On("op", "write"))
+	_         = engine.NewCost(750, "cost_innodb_fsyncs", "InnoDB fsyncs", "operations, on MariaDB without the redo log's", measure.Count, measure.RateOf(innodbOperations).On("op", "fsync"))
+	redoSyncs = engine.NewCost(760, "cost_redo_fsyncs", "Redo log fsyncs", "operations", measure.Count, measure.RateOf(redoFsyncs))
 )
 
 // combinedNames are variables that are not a metric by themselves.

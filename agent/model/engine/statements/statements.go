@@ -40,7 +40,8 @@ const (
 // counters are the columns to read, in the order of the fields of StatementCounts.
 const counters = `COUNT_STAR AS executions, SUM_TIMER_WAIT AS time, SUM_LOCK_TIME AS locked, SUM_ERRORS AS errors,
 SUM_ROWS_EXAMINED AS examined, SUM_ROWS_SENT AS sent, SUM_ROWS_AFFECTED AS affected,
-SUM_CREATED_TMP_TABLES AS tables, SUM_CREATED_TMP_DISK_TABLES AS disk_tables, SUM_NO_INDEX_USED AS scans`
+SUM_CREATED_TMP_TABLES AS tables, SUM_CREATED_TMP_DISK_TABLES AS disk_tables, SUM_NO_INDEX_USED AS scans,
+SUM_SELECT_FULL_JOIN AS joins, SUM_SORT_ROWS AS sorted, SUM_SORT_MERGE_PASSES AS merges`
 
 const (
 	fromStatus   = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Com_stmt_execute','Questions','Uptime')"
@@ -177,6 +178,7 @@ func countsOf(row mysql.Row) engine.StatementCounts {
 		Executions: n("executions"), Seconds: n("time") * picosecond, LockSeconds: n("locked") * picosecond, Errors: n("errors"),
 		RowsExamined: n("examined"), RowsSent: n("sent"), RowsAffected: n("affected"),
 		TemporaryTables: n("tables"), TemporaryDiskTables: n("disk_tables"), FullScans: n("scans"),
+		FullJoins: n("joins"), SortRows: n("sorted"), SortMerges: n("merges"),
 	}
 }
 

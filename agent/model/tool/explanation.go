@@ -1,0 +1,78 @@
+package tool
+
+import (
+	"fmt"
+
+	"github.com/benchwatch/benchwatch/agent/model/cause"
+	"github.com/benchwatch/benchwatch/agent/model/table"
+)
+
+// What the tool itself does to a run.
+var _ = cause.Declare(cause.Explanation{
+	Causes: []cause.Cause{
+		{
+			Name: "the tool's own work", Of: []cause.Limit{cause.SharedCPU, cause.ToolCPU, cause.GeneratorCPU, cause.OneCore},
+			Reads: "CPU time of the tool and of the servers beside it",
+			Find:  ownWork, Test: "repeat with a script that computes less, or with a second process of the tool; a machine of its own helps as far as its cores are faster",
+		},
+		{
+			Name: "too few threads", Of: []cause.Limit{cause.Clients, cause.RoundTrip, cause.Outside},
+			Reads: "clients, throughput and latency (Little's law), use of the cores",
+			Find:  fewThreads, Test: "repeat with twice the threads: if the throughput rises, this was the cause",
+		},
+		{
+			Name: "failed transactions", Of: []cause.Limit{cause.RowLocks, cause.SharedCPU, cause.ServerCPU, cause.Replication},
+			Reads: "the share of transactions that failed, each attempt counted",
+			Find:  failures, Test: "look at the first error message of the tool; repeat without what makes transactions fail",
+		},
+	},
+})
+
+const (
+	// mostOfCores is the share of what tool and servers used from which on the tool is the reason that cores are full.
+	mostOfCores = 0.6
+	// manyFailures is the share of failed transactions from which on they are a cause.
+	manyFailures = 0.25
+)
+
+// ownWork finds that the tool used far more CPU than the servers.
+func ownWork(v *cause.View) (cause.Found, bool) {
+	use := v.CPU
+	share := use.Tool / (use.Tool + use.Servers)
+	if v.Limit == cause.GeneratorCPU && !(use.Servers > 0) && use.Tool > 0 {
+		share = use.Tool / (use.Tool + use.Other)
+	}
+	if !(share >= mostOfCores) {
+		return cause.Found{}, false
+	}
+	text := fmt.Sprintf("%s used %s of the CPU", v.Tool, table.Share(use.Tool))
+	if use.Servers > 0 {
+		text += fmt.Sprintf(", the servers %s", table.Share(use.Servers))
+	}
+	if seconds := v.ToolCores / v.Throughput; seconds > 0 {
+		text += fmt.Sprintf("; a transaction cost the tool %s ms of a core", table.Milliseconds.Format(seconds))
+	}
+	return cause.Found{Of: v.Tool, Part: share, Evidence: text}, true
+}
+
+// fewThreads compares what the clients could do with what they did.
+func fewThreads(v *cause.View) (cause.Found, bool) {
+	latency := v.Threads / v.Throughput
+	if v.Rate > 0 || !(latency > 0) {
+		return cause.Found{}, false
+	}
+	clients := "1 client"
+	if v.Threads != 1 {
+		clients = table.Rounded(v.Threads) + " clients"
+	}
+	text := fmt.Sprintf("%s that each wait %s ms for a transaction make %s a second at most (threads = throughput × latency)",
+		clients, table.Milliseconds.Format(latency), table.Rounded(v.Throughput))
+	return cause.Found{Of: "threads", Part: 1, Evidence: text}, true
+}
+
+func failures(v *cause.View) (cause.Found, bool) {
+	if !(v.FailedShare >= manyFailures) {
+		return cause.Found{}, false
+	}
+	return cause.Found{Part: v.FailedShare, Evidence: fmt.Sprintf("%s of all transactions failed: their time is in no rate", table.Share(v.FailedShare))}, true
+}
