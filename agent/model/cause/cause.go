@@ -81,7 +81,8 @@ type Meaning struct {
 
 // Cause is a reason for a limit, found in what was recorded.
 type Cause struct {
-	// Name says what it is, in lower case: "full scans". It is unique.
+	// Name says what it is, in lower case: "full scans". It is unique for an engine: the same cause has the same name on
+	// every engine.
 	Name string
 	// Of are the limits that it can explain.
 	Of []Limit
@@ -133,7 +134,7 @@ func (e *Explanation) repeats(other *Explanation) string {
 	for _, part := range []*Explanation{e, other} {
 		var keys []string
 		for i := range part.Causes {
-			keys = append(keys, "cause "+part.Causes[i].Name)
+			keys = append(keys, "cause "+part.Engine+" "+part.Causes[i].Name)
 		}
 		for _, w := range part.Waits {
 			keys = append(keys, fmt.Sprintf("wait %s %s %s %v", part.Engine, w.Class, w.State, w.If != nil))
