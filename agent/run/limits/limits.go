@@ -105,6 +105,41 @@ func (v *Verdict) First() cause.Limit {
 	return cause.Unknown
 }
 
+// User is who used most of the CPU of the tool's machine, by the findings about it.
+type User int
+
+// The users of a CPU.
+const (
+	NoUser User = iota // no finding is about it
+	ByTool
+	ByServers
+	ByOthers
+)
+
+// CPUUser returns who used most of the CPU of the tool's machine if a finding is about it. Whatever else judges how busy
+// that machine was, such as the trust in a run's numbers, asks here.
+func (v *Verdict) CPUUser(tool string) User {
+	if v == nil {
+		return NoUser
+	}
+	for i := range v.Findings {
+		switch f := &v.Findings[i]; f.Limit {
+		case cause.ToolCPU, cause.GeneratorCPU, cause.OneCore:
+			return ByTool
+		case cause.SharedCPU:
+			if f.Of == tool {
+				return ByTool
+			}
+			if f.Of != "" {
+				return ByServers
+			}
+		case cause.Neighbours:
+			return ByOthers
+		}
+	}
+	return NoUser
+}
+
 // MostlyUnknown reports whether more of the clients' time is unexplained than any finding explains.
 func (v *Verdict) MostlyUnknown() bool {
 	return v.Unexplained != nil && (len(v.Findings) == 0 || v.Unexplained.Share > v.Findings[0].Share)

@@ -527,3 +527,23 @@ func TestWaitsByState(t *testing.T) {
 		}
 	}
 }
+
+// TestStandstillBelongsToItsReason guards that a full redo log does not explain the time in which flow control held
+// writes back, or in which all clients waited for something else.
+func TestStandstillBelongsToItsReason(t *testing.T) {
+	for name, change := range map[string]func(*Evidence){
+		"flow control": func(e *Evidence) { e.Servers[0].FlowControl = Level{0.85, 0.9} },
+		"commits": func(e *Evidence) {
+			e.Servers[0].Sessions = map[string]float64{"commit": 24}
+			e.Servers[0].Stopped = map[string]Standstill{"commit": {Seconds: 85, Times: 20}}
+		},
+	} {
+		v := Find(quiet(func(e *Evidence) {
+			e.Servers[0].stall(cause.Checkpoint, "80 %", Slowdown{Held: 1, During: nan, Otherwise: nan, Stopped: 0.74})
+			change(e)
+		}))
+		if slices.ContainsFunc(v.Findings, func(f LimitFinding) bool { return f.Limit == cause.Checkpoint }) {
+			t.Errorf("%s: %+v", name, v.Findings)
+		}
+	}
+}

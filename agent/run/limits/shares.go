@@ -237,10 +237,19 @@ func (s *shares) divideThreads() {
 // reports no wait for them. While they wait for something else, that is the cause, not the state.
 func (s *shares) takeStalls() {
 	left := 1.0
-	for _, class := range []string{engine.Lock, engine.FlowControlWait, engine.Replication, engine.Network, other} {
+	for _, class := range []string{engine.Lock, engine.Replication, engine.Network, other} {
 		left -= s.byClass[class]
 	}
-	stall := func(state *Slowdown) float64 {
+	back := s.byClass[engine.FlowControlWait] // the sessions may not show all of it
+	if s.paused != nil {
+		back = max(back, s.paused.FlowControl.Mean)
+	}
+	left -= back
+	stall := func(state *Slowdown, explained float64) float64 {
+		if !(state.During < state.Otherwise) { // only the standstills show what it cost
+			explained = max(explained, back)
+			left = min(left, orZero(state.Stopped)-explained)
+		}
 		share := min(state.lost(), max(0, left))
 		if s.find(share) {
 			take(share, &s.running, &s.outside)
@@ -249,9 +258,19 @@ func (s *shares) takeStalls() {
 	}
 	for _, server := range s.servers {
 		for i := range server.Stalls {
-			server.stalled = append(server.stalled, stall(&server.Stalls[i].Slowdown))
+			server.stalled = append(server.stalled, stall(&server.Stalls[i].Slowdown, server.stoppedByWaits()/s.e.Seconds))
 		}
 	}
+}
+
+// stoppedByWaits returns the seconds of the standstills in which nearly all clients waited for one thing on the server.
+func (s *serverShares) stoppedByWaits() (seconds float64) {
+	for class, stop := range s.Stopped {
+		if class != engine.Running {
+			seconds = max(seconds, stop.Seconds)
+		}
+	}
+	return seconds
 }
 
 // takePool takes the time in which clients read pages from disk. It is measured by the sessions that wait for a page

@@ -1,6 +1,7 @@
 package review
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -422,25 +423,43 @@ func (j *judge) generator() {
 	}
 	text := fmt.Sprintf("the generator's machine (%s) was %s busy", table.Plural(v.Cores, "core"), table.Share(busy.Mean()))
 	waited := j.toolWaited()
-	waits := fmt.Sprintf("the tool waited for a core for %s of the clients' time", table.Share(waited))
 	if share >= 0.1 {
 		text += fmt.Sprintf(", and full %s of the time", table.Share(share))
 	}
-	switch {
-	case waited >= mostWait:
-		j.add(Warning, "%s; %s: the numbers show a generator short of CPU, not the database", text, waits)
-	case waited >= leastWait:
-		j.add(Warning, "%s; %s, which is part of the latency and not the database's", text, waits)
-	case share >= 0.1 && series.IsKnown(waited):
-		j.add(Note, "%s, but the tool itself was not short of CPU: it waited for a core for only %s of the clients' time", text, table.Share(waited))
-	case share >= 0.1:
-		j.add(Warning, "%s: the numbers may be the machine's limit, not the database's", text)
-	default:
-		j.add(Good, "%s: it had CPU to spare", text)
-	}
+	user := j.row.Limits.CPUUser(cmp.Or(j.h.Snapshot.Meta.Tool, "the tool"))
+	level, conclusion := generatorCPU(user, waited, share)
+	j.add(level, "%s%s", text, conclusion)
 	if stolen := steal.Mean(); stolen >= stolenHost {
 		j.add(Warning, "other virtual machines took %s of the CPU of the generator's machine", table.Share(stolen))
 	}
+}
+
+// generatorCPU concludes what the use of the generator's CPU means for the numbers: user is who used most of it by what
+// limited the run, waited the share of the clients' time in which the tool waited for a core, full the share of the time
+// in which all cores were busy.
+func generatorCPU(user limits.User, waited, full float64) (Level, string) {
+	waits, only := "", ""
+	if series.IsKnown(waited) {
+		only = fmt.Sprintf(": it waited for a core for only %s of the clients' time", table.Share(waited))
+		waits = fmt.Sprintf("; the tool waited for a core for %s of the clients' time", table.Share(waited))
+	}
+	switch {
+	case user == limits.ByServers && full >= 0.1 && !(waited >= leastWait):
+		return Note, ", mostly by the servers beside it: the tool itself was not short of CPU" + only
+	case user == limits.ByServers:
+		return Warning, ", mostly by the servers beside it" + waits + ", which is part of the latency"
+	case user == limits.ByOthers && waited >= leastWait:
+		return Warning, ", and other programs cost the clients time" + waits + ", which is part of the latency and not the database's"
+	case user == limits.ByTool, waited >= mostWait:
+		return Warning, waits + ": the numbers show a generator short of CPU, not the database"
+	case waited >= leastWait:
+		return Warning, waits + ", which is part of the latency and not the database's"
+	case full >= 0.1 && series.IsKnown(waited):
+		return Note, ", but the tool itself was not short of CPU" + only
+	case full >= 0.1:
+		return Warning, ": the numbers may be the machine's limit, not the database's"
+	}
+	return Good, ": it had CPU to spare"
 }
 
 // leastWait is the share of the clients' time from which on the tool's wait for a core matters. From mostWait on,

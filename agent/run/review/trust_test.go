@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/benchwatch/benchwatch/agent/model/cause"
 	"github.com/benchwatch/benchwatch/agent/model/tool/registry"
+	"github.com/benchwatch/benchwatch/agent/run/limits"
 	"github.com/benchwatch/benchwatch/agent/run/record"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 	"github.com/benchwatch/benchwatch/internal/recorded"
@@ -53,6 +55,29 @@ func TestLoop(t *testing.T) {
 		}
 		if len(said) != 1 || !strings.HasPrefix(said[0], c.want) {
 			t.Errorf("%s: %q, want %q", c.output, said, c.want)
+		}
+	}
+}
+
+// TestTrustAgreesWithLimits guards that the judgement of the generator's CPU names whoever the limits name, and never
+// calls a tool short of CPU if the servers used it.
+func TestTrustAgreesWithLimits(t *testing.T) {
+	for _, c := range []struct {
+		finding limits.LimitFinding
+		text    string
+	}{
+		{limits.LimitFinding{Limit: cause.SharedCPU, Of: "db1"}, "mostly by the servers"},
+		{limits.LimitFinding{Limit: cause.SharedCPU, Of: "sysbench"}, "a generator short of CPU"},
+		{limits.LimitFinding{Limit: cause.GeneratorCPU}, "a generator short of CPU"},
+		{limits.LimitFinding{Limit: cause.ToolCPU, Of: "sysbench"}, "a generator short of CPU"},
+		{limits.LimitFinding{Limit: cause.Neighbours}, "other programs"},
+		{limits.LimitFinding{Limit: cause.RowLocks}, "which is part of the latency"},
+	} {
+		v := limits.Verdict{Findings: []limits.LimitFinding{{Limit: cause.Commit}, c.finding}}
+		for _, waited := range []float64{0.06, 0.45} {
+			if _, text := generatorCPU(v.CPUUser("sysbench"), waited, 1); !strings.Contains(text, c.text) {
+				t.Errorf("%s of %s, waited %v: %s", c.finding.Limit, c.finding.Of, waited, text)
+			}
 		}
 	}
 }
