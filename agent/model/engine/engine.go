@@ -173,6 +173,8 @@ type Status struct {
 	// Replicating is false for a node that is up but currently not comparable with the others
 	// (joining, partitioned). No lag is computed for it.
 	Replicating bool
+	// Channels are a replica's connections to its sources, if those can be known by their positions.
+	Channels []Channel
 	// NoData is set for a member of a cluster without the cluster's data, such as an arbiter or a
 	// router. It never has a position.
 	NoData bool
@@ -294,6 +296,8 @@ type Sample struct {
 	// Lag relative to the most advanced member of the target's cluster at the same tick. It is
 	// unknown in a cluster of one and for the Source.
 	LagTransactions, LagSeconds, LagBytes series.Optional[float64]
+	// Channels is the lag of each channel of a replica with several sources.
+	Channels []ChannelLag
 }
 
 // Up reports whether the target answered.
@@ -319,6 +323,14 @@ func (s *Sample) All(yield func(*Value) bool) {
 		}
 		if s.LagBytes.Known {
 			added = append(added, Value{Metric: ReplicationLagBytes, V: s.LagBytes.Value})
+		}
+		for _, c := range s.Channels {
+			if c.Transactions.Known {
+				added = append(added, Value{Metric: ReplicationChannelLagTransactions, Labels: []string{c.Channel}, V: c.Transactions.Value})
+			}
+			if c.Seconds.Known {
+				added = append(added, Value{Metric: ReplicationChannelLagSeconds, Labels: []string{c.Channel}, V: c.Seconds.Value})
+			}
 		}
 		if s.Status.Position != nil {
 			added = append(added, Value{Metric: ReplicationPosition, V: s.Status.Position.Scalar()})

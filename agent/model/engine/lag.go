@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
@@ -13,6 +14,8 @@ type lagTracker struct {
 	// histories of the most advanced position. There are several only if targets belong to
 	// different clusters, or the cluster was set up again.
 	histories []*history
+	// sources are the histories of the servers from which replicas with known sources replicate, by id.
+	sources map[string]*sourceHistory
 }
 
 // maxHistories limits the histories if members disagree.
@@ -23,22 +26,30 @@ func (t *lagTracker) measure(samples []*Sample) {
 	for _, s := range samples {
 		ownLag(s)
 	}
-	for _, group := range byHistory(samples) {
+	followers, sources := t.follow(samples)
+	rest := slices.DeleteFunc(slices.Clone(samples), func(s *Sample) bool { return followers[s] })
+	for _, group := range byHistory(rest) {
 		source := sourceOf(group)
 		if source != nil {
 			source.Source = true
 		}
+		for _, s := range group {
+			s.Source = s.Source || sources[s]
+		}
 		if source == nil {
 			t.addReceived(group)
 		}
-		if len(group) < 2 {
+		if len(group) < 2 && len(followers) == 0 {
 			continue
 		}
 		lead := mostAdvanced(group)
 		h := t.historyOf(lead.Status.Position)
-		h.add(lead.Status.Position, lead.Answered, len(group) == len(samples))
+		h.add(lead.Status.Position, lead.Answered, len(group)+len(followers) == len(samples))
+		if len(group) < 2 {
+			continue
+		}
 		for _, s := range group {
-			if s == source { // others are ahead only by the time between two answers
+			if s == source || sources[s] { // others are ahead only by the time between two answers
 				s.LagSeconds = series.Optional[float64]{}
 				continue
 			}
@@ -92,7 +103,7 @@ func sourceOf(group []*Sample) *Sample {
 
 // ownLag sets the lag that the server itself reports.
 func ownLag(s *Sample) {
-	s.Source = false
+	s.Source, s.Channels = false, nil
 	s.LagTransactions, s.LagSeconds, s.LagBytes = series.Optional[float64]{}, series.Optional[float64]{}, series.Optional[float64]{}
 	if !s.Up() {
 		return

@@ -218,7 +218,8 @@ func (m *member) record(sample Sample) {
 	if sample.Err == nil {
 		m.restarts.observe(sample.Answered, sample.Status.Uptime)
 		if m.last.Err == nil && m.last.Tick.Add(2*m.sampler.interval).After(sample.Tick) {
-			sample.LagTransactions, sample.LagSeconds, sample.LagBytes, sample.Source = m.last.LagTransactions, m.last.LagSeconds, m.last.LagBytes, m.last.Source
+			sample.LagTransactions, sample.LagSeconds, sample.LagBytes = m.last.LagTransactions, m.last.LagSeconds, m.last.LagBytes
+			sample.Source, sample.Channels = m.last.Source, m.last.Channels
 		}
 	}
 	sample.Restarts, sample.Settings = m.restarts.n, m.settings

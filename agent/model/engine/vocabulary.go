@@ -26,12 +26,14 @@ var (
 	RoundTripSeconds = measure.NewGauge("db_round_trip_seconds", "Time from the agent to the server and back at the last sample: a ping, which the server answers without work (MySQL: COM_PING, to a sampled proxy the statement DO 0; MongoDB: ping). Includes waiting for a CPU on either side.")
 	RestartsTotal    = measure.NewCounter("db_restarts_total", "Restarts of the server seen since the agent began to sample it.")
 
-	ReplicationPosition          = measure.NewGauge("replication_position", "How far the server is in the history its cluster shares (Galera: seqno; GTIDs: count of transactions; MongoDB: optime in seconds).")
-	ReplicationLagTransactions   = measure.NewGauge("replication_lag_transactions", "Transactions that the most advanced member of the cluster had at the same tick and this member had not. A few result from the time between two answers. Absent on a primary.")
-	ReplicationLagSeconds        = measure.NewGauge("replication_lag_seconds", "How long ago the most advanced member of the cluster had the position that this member has now; engines that measure the lag more accurately report their own value. 0 if no transaction is missing. Absent on a primary.")
-	ReplicationLagBytes          = measure.NewGauge("replication_lag_bytes", "Bytes of the log that the most advanced member of the cluster had at the same tick and this member had not (PostgreSQL). A few result from the time between two answers. Absent on a primary and for a delayed standby.")
-	ReplicationQueueTransactions = measure.NewGauge("replication_queue_transactions", "Transactions received and waiting to be applied.")
-	ReplicationRunning           = measure.NewGauge("replication_running", "1 if this part of replication (receiver, applier) runs, else 0.", "channel", "thread")
+	ReplicationChannelLagTransactions = measure.NewGauge("replication_channel_lag_transactions", "How many transactions of its source a channel of a replica with several sources lacks.", "channel")
+	ReplicationChannelLagSeconds      = measure.NewGauge("replication_channel_lag_seconds", "How long ago the source of a channel was where the channel is now, without a configured delay, for a replica with several sources.", "channel")
+	ReplicationPosition               = measure.NewGauge("replication_position", "How far the server is in the history its cluster shares (Galera: seqno; GTIDs: count of transactions; MongoDB: optime in seconds).")
+	ReplicationLagTransactions        = measure.NewGauge("replication_lag_transactions", "Transactions that the most advanced member of the cluster had at the same tick and this member had not. A few result from the time between two answers. Absent on a primary.")
+	ReplicationLagSeconds             = measure.NewGauge("replication_lag_seconds", "How long ago the most advanced member of the cluster had the position that this member has now; engines that measure the lag more accurately report their own value. 0 if no transaction is missing. Absent on a primary.")
+	ReplicationLagBytes               = measure.NewGauge("replication_lag_bytes", "Bytes of the log that the most advanced member of the cluster had at the same tick and this member had not (PostgreSQL). A few result from the time between two answers. Absent on a primary and for a delayed standby.")
+	ReplicationQueueTransactions      = measure.NewGauge("replication_queue_transactions", "Transactions received and waiting to be applied.")
+	ReplicationRunning                = measure.NewGauge("replication_running", "1 if this part of replication (receiver, applier) runs, else 0.", "channel", "thread")
 )
 
 // The measures that servers of several engines have. An engine adds its own metrics as sources (Or,

@@ -3,6 +3,7 @@ package live
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/model/engine"
@@ -17,6 +18,7 @@ type drain struct {
 	servers map[string]engine.Target     // to which the tool connected: replicas if another one is the source
 	last    map[string]*engine.Sample    // of each member of a cluster, before the goals are set
 	goals   map[string][]engine.Position // by cluster, one for each history, such as a shard's
+	sources map[string]engine.Sources    // by cluster, set with the goals: where the replicas' sources were
 	lacking map[string]time.Time         // when a sample last showed that the replica had not caught up
 	reached map[string]rundir.Drain
 	placed  map[string]bool // targets that have had a position
@@ -43,6 +45,7 @@ func newDrain(end time.Time, targets []engine.Target, servers *rundir.Servers) *
 	d := &drain{
 		end: end, targets: map[string]engine.Target{}, servers: map[string]engine.Target{}, last: map[string]*engine.Sample{},
 		goals: map[string][]engine.Position{}, lacking: map[string]time.Time{}, reached: map[string]rundir.Drain{}, placed: map[string]bool{},
+		sources: map[string]engine.Sources{},
 	}
 	members := map[string]int{}
 	for _, t := range targets {
@@ -100,24 +103,57 @@ func (d *drain) replicas(source *engine.Sample, f *engine.Frame) {
 	for name, t := range d.servers {
 		s := f.Sample(name)
 		if s != nil && s != source && t.Cluster == source.Target.Cluster &&
-			hasPosition(s) && engine.SameHistory(s.Status.Position, source.Status.Position) {
+			hasPosition(s) && s.Status.Position != nil && engine.SameHistory(s.Status.Position, source.Status.Position) {
 			d.targets[name] = t
 		}
 	}
 }
 
-// goal returns the goal of a sample's history; nil if it has none.
-func (d *drain) goal(s *engine.Sample) engine.Position {
-	for _, goal := range d.goals[s.Target.Cluster] {
-		if engine.SameHistory(goal, s.Status.Position) {
-			return goal
+// goal is what a replica has to reach.
+type goal func(s *engine.Sample) (reached bool)
+
+// goal returns the goal of a sample: of its sources' histories if they are known, otherwise of the history that it
+// shares with others; nil if it has none.
+func (d *drain) goal(s *engine.Sample) goal {
+	cluster := s.Target.Cluster
+	if d.goals[cluster] == nil {
+		return nil
+	}
+	sources := d.sources[cluster]
+	for _, c := range s.Status.Channels {
+		if sources[strings.ToLower(c.Source)] != nil {
+			return func(s *engine.Sample) bool { return hasDrained(s.Status.Channels, sources) }
+		}
+	}
+	for _, goal := range d.goals[cluster] {
+		if s.Status.Position != nil && engine.SameHistory(goal, s.Status.Position) {
+			return func(s *engine.Sample) bool { return engine.Reached(s.Status.Position, goal) }
 		}
 	}
 	return nil
 }
 
+// hasDrained reports whether each channel has reached its source. A channel whose source is not sampled has to have
+// executed what it received. One that can't be compared has not reached anything.
+func hasDrained(channels []engine.Channel, sources engine.Sources) bool {
+	for i := range channels {
+		c := &channels[i]
+		if sources[strings.ToLower(c.Source)] == nil {
+			if !c.Queue.Known || c.Queue.Value > 0 {
+				return false
+			}
+			continue
+		}
+		above, ok := sources.Above(channels, i, nil)
+		if !ok || c.Position == nil || !engine.Reached(c.Position, above[0]) {
+			return false
+		}
+	}
+	return true
+}
+
 // sample records whether a replica has reached its goal.
-func (d *drain) sample(s *engine.Sample, goal engine.Position) {
+func (d *drain) sample(s *engine.Sample, reached goal) {
 	name := s.Target.Name
 	if _, done := d.reached[name]; done {
 		return
@@ -125,7 +161,7 @@ func (d *drain) sample(s *engine.Sample, goal engine.Position) {
 	if _, wanted := d.targets[name]; !wanted {
 		return
 	}
-	if !engine.Reached(s.Status.Position, goal) {
+	if !reached(s) {
 		d.lacking[name] = s.Asked
 		return
 	}
@@ -143,10 +179,19 @@ func (d *drain) sample(s *engine.Sample, goal engine.Position) {
 // answered.
 func (d *drain) setGoals(f *engine.Frame) {
 	best := map[string][]engine.Position{}
+	sources := map[string]engine.Sources{}
 	for i := range f.Samples {
 		s := &f.Samples[i]
-		if cluster := s.Target.Cluster; hasPosition(s) && d.goals[cluster] == nil {
-			best[cluster] = withMostAdvanced(best[cluster], s.Status.Position)
+		cluster := s.Target.Cluster
+		if !hasPosition(s) || s.Status.Position == nil || d.goals[cluster] != nil {
+			continue
+		}
+		best[cluster] = withMostAdvanced(best[cluster], s.Status.Position)
+		if sources[cluster] == nil {
+			sources[cluster] = engine.Sources{}
+		}
+		if id := engine.Origin(s.Status.Position); id != "" {
+			sources[cluster][id] = s.Status.Position
 		}
 	}
 	if f.Tick.Sub(d.end) < goalTimeout {
@@ -157,6 +202,9 @@ func (d *drain) setGoals(f *engine.Frame) {
 		}
 	}
 	maps.Copy(d.goals, best)
+	for cluster := range best {
+		d.sources[cluster] = sources[cluster]
+	}
 }
 
 // withMostAdvanced returns positions of several histories with p, if it is the most advanced one of
@@ -174,7 +222,7 @@ func withMostAdvanced(positions []engine.Position, p engine.Position) []engine.P
 
 // hasPosition reports whether a sample has the server's position.
 func hasPosition(s *engine.Sample) bool {
-	return s.Up() && s.Status.Replicating && s.Status.Position != nil
+	return s.Up() && (s.Status.Replicating && s.Status.Position != nil || len(s.Status.Channels) > 0)
 }
 
 // waits reports whether the drain waits for a replica. It does not for one that only another server named

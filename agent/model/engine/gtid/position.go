@@ -85,6 +85,24 @@ func related(a, b *Position) bool {
 	return false
 }
 
+// Origin implements engine.Originator.
+func (p *Position) Origin() string { return p.Server }
+
+// Collides implements engine.Originator. A replica of MariaDB knows one transaction of each domain, whichever
+// source wrote it.
+func (p *Position) Collides(other engine.Position) bool {
+	o, ok := other.(*Position)
+	if !ok || p.Kind != MariaDB || o.Kind != MariaDB || p.Server == o.Server {
+		return false
+	}
+	for domain := range p.Executed {
+		if len(o.Executed[domain]) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 func (p *Position) empty() bool { return len(p.Executed) == 0 && len(p.Own) == 0 }
 
 // Scalar implements engine.Position. It returns the number of executed transactions.

@@ -19,6 +19,8 @@ type BinlogPosition struct {
 	File   string
 	// Number is the number of the file, Offset the byte in it.
 	Number, Offset uint64
+	// replica: it is the place of a replica in its source's logs.
+	replica bool
 }
 
 // newBinlogPosition parses a file name such as binlog.000042.
@@ -42,6 +44,17 @@ func (p *BinlogPosition) Reaches(goal engine.Position) bool {
 	}
 	return p.Number > g.Number || p.Number == g.Number && p.Offset >= g.Offset
 }
+
+// Origin implements engine.Originator. Only a server that writes these logs itself is at its own position.
+func (p *BinlogPosition) Origin() string {
+	if p.replica {
+		return ""
+	}
+	return p.Source
+}
+
+// Collides implements engine.Originator.
+func (p *BinlogPosition) Collides(engine.Position) bool { return false }
 
 // Scalar implements engine.Position.
 func (p *BinlogPosition) Scalar() float64 { return float64(p.Number)*(1<<32) + float64(p.Offset) }
@@ -71,21 +84,37 @@ func readBinlogPosition(ctx context.Context, q mysql.Querier, server *mysql.Serv
 		offset, known := rows[0].Uint("Position")
 		p, ok = newBinlogPosition(source, file, offset)
 		ok = ok && known
-	case 1:
-		file := channels[0].row.Text("Relay_Source_Log_File", "Relay_Master_Log_File")
-		offset, known := channels[0].row.Uint("Exec_Source_Log_Pos", "Exec_Master_Log_Pos")
-		p, ok = newBinlogPosition(channels[0].source, file, offset)
-		ok = ok && known
-		file = channels[0].row.Text("Source_Log_File", "Master_Log_File")
-		offset, known = channels[0].row.Uint("Read_Source_Log_Pos", "Read_Master_Log_Pos")
+	default:
+		for i := range channels {
+			channels[i].readBinlog()
+		}
+		if len(channels) > 1 {
+			return nil // several sources have no common position
+		}
+		file := channels[0].row.Text("Source_Log_File", "Master_Log_File")
+		offset, known := channels[0].row.Uint("Read_Source_Log_Pos", "Read_Master_Log_Pos")
 		if received, valid := newBinlogPosition(channels[0].source, file, offset); valid && known && channels[0].receiving {
 			out.Received = received
 		}
+		if channels[0].at != nil {
+			out.Position, out.Replicating = channels[0].at, true
+		}
+		return nil
 	}
-	if ok { // several sources have no common position
+	if ok {
 		out.Position, out.Replicating = p, true
 	}
 	return nil
+}
+
+// readBinlog reads the place in the source's logs up to which the channel has applied.
+func (c *channel) readBinlog() {
+	file := c.row.Text("Relay_Source_Log_File", "Relay_Master_Log_File")
+	offset, known := c.row.Uint("Exec_Source_Log_Pos", "Exec_Master_Log_Pos")
+	if p, ok := newBinlogPosition(c.source, file, offset); ok && known {
+		p.replica = true
+		c.at = p
+	}
 }
 
 // askBinlog sends the statement for the server's version: MySQL 8.4 only has the new name, 8.1 and

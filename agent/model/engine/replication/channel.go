@@ -35,7 +35,29 @@ type channel struct {
 	done    string // transactions executed
 	usesID  bool   // replicates by GTID: waiting is meaningful
 
+	// at is how far the channel is in its source's history; nil: unknown.
+	at engine.Position
+
 	row mysql.Row
+}
+
+// queue returns the number of transactions received but not executed. An empty set of received transactions
+// means unknown: after a restart of the replica it is empty until something arrives.
+func (c *channel) queue() series.Optional[float64] {
+	if !c.usesID || c.waiting == "" {
+		return series.Optional[float64]{}
+	}
+	received, err1 := c.parse(c.waiting)
+	executed, err2 := c.parse(c.done)
+	if err1 != nil || err2 != nil {
+		return series.Optional[float64]{}
+	}
+	return series.Some(float64(executed.Missing(received)))
+}
+
+// inform returns what the sampler needs to compare the channel with its source.
+func (c *channel) inform() engine.Channel {
+	return engine.Channel{Name: c.name, Source: c.source, Position: c.at, Delay: c.delay, Running: c.receiving && c.applying, Queue: c.queue()}
 }
 
 // newChannel reads a row with the old or new column names.
@@ -123,25 +145,18 @@ func reportLag(channels []channel, out *engine.Status) {
 	}
 }
 
-// reportQueue counts the transactions received but not applied, over all channels. An empty set of
-// received transactions means unknown: after a restart of the replica it is empty until something
-// arrives.
+// reportQueue counts the transactions received but not applied, over all channels; unknown if one is.
 func reportQueue(channels []channel, out *engine.Status) {
 	if _, set := out.Get(engine.ReplicationQueueTransactions); set || len(channels) == 0 {
 		return
 	}
-	var queue uint64
+	sum := 0.0
 	for i := range channels {
-		c := &channels[i]
-		if !c.usesID || c.waiting == "" {
+		queue := channels[i].queue()
+		if !queue.Known {
 			return
 		}
-		received, err1 := c.parse(c.waiting)
-		executed, err2 := c.parse(c.done)
-		if err1 != nil || err2 != nil {
-			return
-		}
-		queue += executed.Missing(received)
+		sum += queue.Value
 	}
-	out.Set(engine.ReplicationQueueTransactions, float64(queue))
+	out.Set(engine.ReplicationQueueTransactions, sum)
 }

@@ -35,6 +35,7 @@ func readPosition(ctx context.Context, q mysql.Querier, server *mysql.Server, ch
 	}
 	for i := range channels {
 		p.Sources = append(p.Sources, channels[i].source)
+		channels[i].at = p
 	}
 	out.Position, out.Replicating = p, true
 	if len(channels) == 1 {

@@ -61,8 +61,12 @@ func (d *Detail) Read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, ou
 		}
 	}
 	for i := range d.channels {
-		d.channels[i].report(out)
-		d.channels[i].join(tick.Server, &out.Membership)
+		c := &d.channels[i]
+		c.report(out)
+		c.join(tick.Server, &out.Membership)
+		if alone {
+			out.Channels = append(out.Channels, c.inform())
+		}
 	}
 	if tick.Target.Discover {
 		if err := d.replicas.read(ctx, q, tick.Server, out); err != nil {
