@@ -167,8 +167,8 @@ func Starts(parts []*Part, first, named, written time.Time) []Start {
 }
 
 // Describe returns the metadata of a run that was found in a log.
-func Describe(path string, t *tool.Tool, version, workload string, threads series.Optional[int]) rundir.Meta {
-	m := rundir.Meta{Tool: t.Name, ToolVersion: version, Workload: workload, Verb: "run", Threads: threads.Value, Title: titleOf(path)}
+func Describe(path string, t *tool.Tool, version, verb, workload string, threads series.Optional[int]) rundir.Meta {
+	m := rundir.Meta{Tool: t.Name, ToolVersion: version, Workload: workload, Verb: cmp.Or(verb, "run"), Threads: threads.Value, Title: titleOf(path)}
 	if m.Threads > 0 {
 		m.Title += " " + table.Plural(m.Threads, "thread")
 	}
@@ -239,7 +239,7 @@ func (im *Import) meta(p *Part, start Start, generators int) rundir.Meta {
 	if !threads.Known && im.Threads > 0 {
 		threads = series.Some(im.Threads)
 	}
-	meta := Describe(im.Path, im.Tool, snap.Meta.ToolVersion, cmp.Or(snap.Meta.Workload, im.Workload), threads)
+	meta := Describe(im.Path, im.Tool, snap.Meta.ToolVersion, snap.Meta.Verb, cmp.Or(snap.Meta.Workload, im.Workload), threads)
 	meta.RatePerSecond = snap.Meta.RatePerSecond
 	if im.Title != "" {
 		meta.Title = im.Title

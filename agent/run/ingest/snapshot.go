@@ -107,6 +107,9 @@ func (s *state) snapshot(meta rundir.Meta, now time.Time) Snapshot {
 	if meta.Workload == "" {
 		snap.Meta.Workload = s.workload
 	}
+	if meta.Verb == "" {
+		snap.Meta.Verb = s.verb
+	}
 	if meta.RatePerSecond == 0 {
 		snap.Meta.RatePerSecond = s.targetRate
 	}

@@ -38,9 +38,9 @@ func StaleAfter(intervalSeconds float64) time.Duration {
 // state accumulates the reports of one run. It depends only on the reports, not on when they are
 // read, so a restart arrives at the same totals.
 type state struct {
-	version, workload string
-	targetRate        int
-	threads           series.Optional[int]
+	version, workload, verb string
+	targetRate              int
+	threads                 series.Optional[int]
 
 	interval   *tool.Report // the last one
 	intervalAt time.Time
@@ -63,6 +63,7 @@ type state struct {
 	lastMessages [2]string
 	messageCount uint64
 	complete     bool // the last summary is complete
+	tool         *tool.Tool
 	// countsFailures: the tool's transactions include failed ones.
 	countsFailures bool
 }
@@ -144,7 +145,7 @@ func newState() *state {
 
 // setTool sets how to interpret the tool's reports in a run with this verb.
 func (s *state) setTool(t *tool.Tool, verb string) {
-	s.countsFailures = t.IncludesFailures(verb)
+	s.tool, s.countsFailures = t, t.IncludesFailures(verb)
 }
 
 // apply adds a report that was read at the instant at.
@@ -175,6 +176,10 @@ func (s *state) start(r *tool.Report) {
 	}
 	if r.Workload != "" {
 		s.workload = secret.Text(r.Workload)
+	}
+	if r.Command != "" {
+		s.verb = secret.Text(r.Command)
+		s.countsFailures = s.tool.IncludesFailures(s.verb)
 	}
 	if r.Threads.Known {
 		s.threads = r.Threads
@@ -297,7 +302,7 @@ func (s *state) final() *Summary {
 
 // output is what the reports so far show about how the run ended.
 func (s *state) output() rundir.Output {
-	return rundir.Output{Complete: s.complete, Failure: cmp.Or(s.failure[:]...), Complaint: complaint(s.firstMessages())}
+	return rundir.Output{Verb: s.verb, Complete: s.complete, Failure: cmp.Or(s.failure[:]...), Complaint: complaint(s.firstMessages())}
 }
 
 // firstMessages returns the first messages, those on standard output first.

@@ -634,7 +634,7 @@ func (f *logFile) runOf(ctx context.Context, p *ingest.Part, first *tool.Report,
 	if source.Offset < f.position {
 		source.Copied, source.Offset = f.position-source.Offset, f.position
 	}
-	meta := ingest.Describe(f.path, f.tool, first.Version, first.Workload, first.Threads)
+	meta := ingest.Describe(f.path, f.tool, first.Version, first.Command, first.Workload, first.Threads)
 	meta.Labels, meta.Log, meta.Selection = maps.Clone(f.spec.Labels), &source, f.spec.Selection
 	meta.Generator = f.spec.Generator
 	meta.StartedAt, meta.StartEstimated = start.UTC().Truncate(time.Millisecond), estimated

@@ -15,7 +15,7 @@ const (
 	// Aborted: a condition of --abort-when held, and benchwatch ended the tool.
 	Aborted Outcome = "aborted"
 	// Lost: the exit status is unknown, and the output has neither a summary
-	// nor an error.
+	// nor an error. A preparation needs no summary.
 	Lost Outcome = "lost"
 )
 
@@ -29,6 +29,8 @@ type Output struct {
 	// Complaint is the tool's first error message. The tool may have continued
 	// after it.
 	Complaint string
+	// Verb is the tool's own command according to the output; empty if it does not show it.
+	Verb string
 	// Missing is why the rest of a copied run's output will never arrive.
 	Missing string
 }
@@ -41,7 +43,10 @@ type Output struct {
 // A run that a condition ended is aborted. Interrupted is always kept, since only the sender of the
 // signal knows about it. Any other outcome in m applies if neither exit status nor output decides,
 // as for a run whose output came through a pipe.
+//
+// It also sets a verb that only the output shows.
 func (m *Meta) Conclude(out Output) {
+	m.Verb = cmp.Or(m.Verb, out.Verb)
 	switch {
 	case m.Aborted != "":
 		m.Outcome, m.Reason = Aborted, m.Aborted
@@ -62,6 +67,8 @@ func (m *Meta) Conclude(out Output) {
 		m.Outcome, m.Reason = Succeeded, ""
 	case out.Complaint != "":
 		m.Outcome, m.Reason = Failed, out.Complaint
+	case m.IsPreparation() && out.Missing == "": // such a command prints no summary, and an error if it fails
+		m.Outcome, m.Reason = Succeeded, ""
 	case m.Outcome == "":
 		m.Outcome, m.Reason = Lost, cmp.Or(out.Missing, "no exit status was seen and the output has no summary")
 	}
