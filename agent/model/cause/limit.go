@@ -46,8 +46,9 @@ const (
 
 // Groups of limits that have causes in common.
 var (
-	// CPU are the limits of cores on which servers run.
-	CPU = []Limit{ServerCPU, SharedCPU, ProcessCPU, ServerCore}
+	// CPU are the limits of cores on which servers run. What servers need of them also decides how long they wait for
+	// other programs.
+	CPU = []Limit{ServerCPU, SharedCPU, ProcessCPU, ServerCore, Neighbours}
 	// Statements are the limits to which expensive statements lead.
-	Statements = []Limit{ServerCPU, SharedCPU, ProcessCPU, ServerCore, Disk, Pool, Latches}
+	Statements = []Limit{ServerCPU, SharedCPU, ProcessCPU, ServerCore, Neighbours, Disk, Pool, Latches}
 )

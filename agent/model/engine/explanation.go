@@ -1,6 +1,11 @@
 package engine
 
-import "github.com/benchwatch/benchwatch/agent/model/cause"
+import (
+	"fmt"
+
+	"github.com/benchwatch/benchwatch/agent/model/cause"
+	"github.com/benchwatch/benchwatch/agent/model/table"
+)
 
 // What waits of sessions mean for every engine. An engine declares its own waits and advice beside its measures; they
 // replace these.
@@ -29,3 +34,15 @@ var _ = cause.Declare(cause.Explanation{
 		cause.Checkpoint:  "repeat with a larger log, or with more I/O capacity to write pages",
 	},
 })
+
+// leastLag is the lag in seconds from which on a member is behind.
+const leastLag = 1
+
+// BehindMember finds that a member lagged, for causes of engines whose commits wait for members.
+func BehindMember(v *cause.View) (cause.Found, bool) {
+	lag := v.Max(LagSeconds)
+	if !(lag >= leastLag) {
+		return cause.Found{}, false
+	}
+	return cause.Found{Of: v.Target, Part: 1, Evidence: fmt.Sprintf("%s was up to %s s behind", v.Target, table.Rounded(lag))}, true
+}

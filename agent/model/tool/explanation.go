@@ -11,7 +11,7 @@ import (
 var _ = cause.Declare(cause.Explanation{
 	Causes: []cause.Cause{
 		{
-			Name: "the tool's own work", Of: []cause.Limit{cause.SharedCPU, cause.ToolCPU, cause.GeneratorCPU, cause.OneCore},
+			Name: "the tool's own work", Of: []cause.Limit{cause.SharedCPU, cause.ToolCPU, cause.GeneratorCPU, cause.OneCore, cause.Neighbours},
 			Reads: "CPU time of the tool and of the servers beside it",
 			Find:  ownWork, Test: "repeat with a script that computes less, or with a second process of the tool; a machine of its own helps as far as its cores are faster",
 		},

@@ -46,7 +46,7 @@ func causesOf(v *cause.View) (all []CauseFinding) {
 			continue
 		}
 		found, is := d.Find(v)
-		if use := v.CPU; v.Target != "" && v.Limit == cause.SharedCPU && use.Tool > 0 {
+		if use := v.CPU; v.Target != "" && (v.Limit == cause.SharedCPU || v.Limit == cause.Neighbours) && use.Tool > 0 {
 			found.Part *= use.Servers / (use.Tool + use.Servers)
 		}
 		if !is || !(found.Part >= leastPart) || !series.IsKnown(v.Share) {

@@ -55,8 +55,12 @@ func (f *LimitFinding) Title() string {
 	return string(f.Limit)
 }
 
-// Advice is the test of the finding: that of its first cause, since it says more.
+// Advice is the test of the finding: that of its first cause, since it says more. Where other programs cost the time,
+// the machine comes first.
 func (f *LimitFinding) Advice() string {
+	if len(f.Causes) > 0 && f.Limit == cause.Neighbours {
+		return f.Test + "; then " + f.Causes[0].Test
+	}
 	if len(f.Causes) > 0 {
 		return f.Causes[0].Test
 	}

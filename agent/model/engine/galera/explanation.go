@@ -24,6 +24,16 @@ var _ = cause.Declare(cause.Explanation{
 			Reads: "`wsrep_flow_control_sent`, the node's applier threads and `wsrep_cert_deps_distance`",
 			Find:  slowAppliers, Test: "raise `wsrep_slave_threads` or `gcs.fc_limit` of that node, or run without it",
 		},
+		{
+			Name: "certification conflicts", Of: []cause.Limit{cause.Replication, cause.RowLocks, cause.FlowControl, cause.Commit, cause.SharedCPU, cause.ServerCPU},
+			Reads: "`wsrep_local_cert_failures`, `wsrep_local_bf_aborts`, transactions",
+			Find:  conflicts, Test: "write to one node only, or spread the writes over more rows",
+		},
+		{
+			Name: "large write sets", Of: []cause.Limit{cause.Replication, cause.FlowControl, cause.Network},
+			Reads: "`wsrep_replicated_bytes` for each write set",
+			Find:  largeSets, Test: "repeat with smaller transactions, or with binlog_row_image=MINIMAL",
+		},
 	},
 })
 
@@ -68,4 +78,30 @@ func slowAppliers(v *cause.View) (cause.Found, bool) {
 		f.Test = "look at the CPU and disks of " + v.Target + ", raise gcs.fc_limit, or run without that node"
 	}
 	return f, true
+}
+
+const (
+	// manyConflicts is the share of the transactions from which on conflicts matter.
+	manyConflicts = 0.02
+	// largeSet is the size of a write set in bytes from which on its transfer and application take longer than the wait
+	// for its order.
+	largeSet = 128 << 10
+)
+
+func conflicts(v *cause.View) (cause.Found, bool) {
+	failed, aborted := v.Increase(engine.CertificationFailures), v.Increase(aborts)
+	share := (failed + aborted) / (v.Throughput * v.Seconds)
+	if !(share >= manyConflicts) {
+		return cause.Found{}, false
+	}
+	return cause.Found{Of: v.Target, Part: min(0.9, 5*share), Evidence: fmt.Sprintf("%s transactions failed certification on %s and %s were aborted by an applier: %s of all transactions",
+		table.Rounded(failed), v.Target, table.Rounded(aborted), table.Share(share))}, true
+}
+
+func largeSets(v *cause.View) (cause.Found, bool) {
+	each := v.Increase(writeSetBytes) / v.Increase(writeSets)
+	if !(each >= largeSet) {
+		return cause.Found{}, false
+	}
+	return cause.Found{Part: each / (each + largeSet), Evidence: fmt.Sprintf("write sets of %s have %s on average", v.Target, table.Size(each))}, true
 }

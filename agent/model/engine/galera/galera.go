@@ -44,8 +44,8 @@ var (
 	certFailures     = variables.Map(measure.NewCounter("galera_certification_failures_total", "Transactions of local clients that failed certification (wsrep_local_cert_failures)."), "wsrep_local_cert_failures")
 	bruteForceAborts = variables.Map(measure.NewCounter("galera_brute_force_aborts_total", "Transactions of local clients that an applier aborted (wsrep_local_bf_aborts)."), "wsrep_local_bf_aborts")
 	_                = variables.Map(measure.NewCounter("galera_local_replays_total", "Transactions that were replayed after a lock conflict with an applier (wsrep_local_replays)."), "wsrep_local_replays")
-	_                = variables.Map(measure.NewCounter("galera_replicated_writesets_total", "Write sets that this node sent to the others (wsrep_replicated)."), "wsrep_replicated")
-	_                = variables.Map(measure.NewCounter("galera_replicated_bytes_total", "Bytes of the write sets sent (wsrep_replicated_bytes)."), "wsrep_replicated_bytes")
+	replicatedSets   = variables.Map(measure.NewCounter("galera_replicated_writesets_total", "Write sets that this node sent to the others (wsrep_replicated)."), "wsrep_replicated")
+	replicatedBytes  = variables.Map(measure.NewCounter("galera_replicated_bytes_total", "Bytes of the write sets sent (wsrep_replicated_bytes)."), "wsrep_replicated_bytes")
 	_                = variables.Map(measure.NewCounter("galera_received_writesets_total", "Write sets received from the others, and a few messages of the cluster itself (wsrep_received)."), "wsrep_received")
 	_                = variables.Map(measure.NewCounter("galera_received_bytes_total", "Bytes of the write sets received (wsrep_received_bytes)."), "wsrep_received_bytes")
 	_                = variables.Map(measure.NewGauge("galera_open_transactions", "Transactions known to the replication provider now (wsrep_open_transactions)."), "wsrep_open_transactions")
@@ -55,6 +55,12 @@ var (
 	applierThreads   = variables.Map(measure.NewGauge("galera_applier_threads", "Threads that apply write sets (wsrep_applier_thread_count; MariaDB)."), "wsrep_applier_thread_count")
 	_                = variables.Map(measure.NewGauge("galera_cluster_weight", "Votes in this node's view of the cluster (wsrep_cluster_weight)."), "wsrep_cluster_weight")
 	flowControlLimit = variables.Map(measure.NewGauge("galera_flow_control_limit", "Length of the receive queue at which the node requests a pause (wsrep_flow_control_interval_high; Percona XtraDB Cluster)."), "wsrep_flow_control_interval_high")
+)
+
+// Counters that causes read.
+var (
+	writeSets     = measure.NewEvidence(measure.Server, measure.RateOf(replicatedSets))
+	writeSetBytes = measure.NewEvidence(measure.Server, measure.RateOf(replicatedBytes))
 )
 
 // The measures of a node.
@@ -72,10 +78,10 @@ var (
 		Supersedes: engine.QueryRate, // a statement sent to one node is executed on all nodes
 		Rank:       500,
 	}).Or(measure.RateOf(LastCommitted))
-	_ = engine.Replicated.Or(measure.RateOf(LastCommitted))
-	_ = engine.FlowControlSent.Or(measure.RateOf(flowControlSent))
-	_ = engine.NewMeasure(510, "send_queue", "Send queue", "write sets waiting to be sent", measure.Count, measure.Max, measure.ValueOf(sendQueue))
-	_ = engine.NewMeasure(520, "brute_force_aborts", "Brute force aborts", "local transactions aborted by an applier per second", measure.PerSecond, measure.Increase,
+	_      = engine.Replicated.Or(measure.RateOf(LastCommitted))
+	_      = engine.FlowControlSent.Or(measure.RateOf(flowControlSent))
+	_      = engine.NewMeasure(510, "send_queue", "Send queue", "write sets waiting to be sent", measure.Count, measure.Max, measure.ValueOf(sendQueue))
+	aborts = engine.NewMeasure(520, "brute_force_aborts", "Brute force aborts", "local transactions aborted by an applier per second", measure.PerSecond, measure.Increase,
 		measure.RateOf(bruteForceAborts))
 	_ = engine.ApplierThreads.Or(measure.ValueOf(applierThreads))
 	_ = engine.UsefulAppliers.Or(measure.ValueOf(distance))

@@ -1,6 +1,13 @@
 package mongodb
 
-import "github.com/benchwatch/benchwatch/agent/model/cause"
+import (
+	"fmt"
+
+	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/cause"
+	"github.com/benchwatch/benchwatch/agent/model/engine"
+	"github.com/benchwatch/benchwatch/agent/model/table"
+)
 
 var _ = cause.Declare(cause.Explanation{
 	Engine: Engine.Name,
@@ -11,4 +18,92 @@ var _ = cause.Declare(cause.Explanation{
 	},
 	Messages: map[cause.Limit][]string{cause.Connections: {"too many open connections"}},
 	Programs: []string{"mongod", "mongos"},
+	Causes: []cause.Cause{
+		{
+			Name: "queries without an index", Of: cause.Statements,
+			Reads: "documents examined and returned, collection scans, operations",
+			Find:  withoutIndex, Test: "add an index for the filter (explain shows whether it is used): if documents examined fall and the throughput rises, this was the cause",
+		},
+		{
+			Name: "sorts without an index", Of: cause.Statements,
+			Reads: "queries that sorted in memory, documents examined",
+			Find:  sorting, Test: "repeat with an index in the order of the sort",
+		},
+		{
+			Name: "write conflicts", Of: append([]cause.Limit{cause.RowLocks, cause.State, cause.Latches}, cause.CPU...),
+			Reads: "writes that conflicted and were tried again, for each operation",
+			Find:  conflicting, Test: "spread the writes over more documents: if the throughput rises, this was the cause",
+		},
+		{
+			Name: "clients that evict pages from the cache", Of: append([]cause.Limit{cause.Disk, cause.State, cause.Pool}, cause.CPU...),
+			Reads: "pages evicted by clients' threads, dirty share of the cache",
+			Find:  evicting, Test: "repeat with a larger cache (storage.wiredTiger.engineConfig.cacheSizeGB) or a faster disk",
+		},
+		{
+			Name: "a member that is behind", Of: []cause.Limit{cause.Replication, cause.FlowControl},
+			Reads: "replication lag of each member",
+			Find:  engine.BehindMember, Test: "repeat with w: 1 for the test only, or without that member",
+		},
+	},
 })
+
+const (
+	// manyDocuments is how many documents an operation must examine on average to be expensive, farBeyond how many for
+	// each one that it returns. documentSeconds is the least time of a core to examine one.
+	manyDocuments, farBeyond = 500, 50
+	documentSeconds          = 0.5e-6
+)
+
+// executed is the number of operations that clients sent.
+func executed(v *cause.View) float64 { return v.Mean(engine.QueryRate) * v.Seconds }
+
+func withoutIndex(v *cause.View) (cause.Found, bool) {
+	read, sent, n := v.Increase(examined), v.Increase(returned), executed(v)
+	if !(read/n >= manyDocuments) || read < farBeyond*sent || v.ForeignShare > 0.3 {
+		return cause.Found{}, false
+	}
+	text := fmt.Sprintf("%s documents examined for %s returned, %s for each operation", table.Rounded(read), table.Rounded(sent), table.Rounded(read/n))
+	if scanned := v.Increase(scans); scanned > 0 {
+		text += fmt.Sprintf("; %s queries read a whole collection", table.Rounded(scanned))
+	}
+	of := ""
+	if top, _ := v.TopOf(func(s *cause.Statement) bool { return !s.IsSum }); top != nil && top.Share >= 0.5 {
+		of = top.Text
+		text += fmt.Sprintf("; %s took %s", top.Text, top.Took())
+	}
+	part := min(1, read/v.Seconds*documentSeconds/v.ServerCores)
+	if !series.IsKnown(part) {
+		return cause.Found{}, false
+	}
+	return cause.Found{Of: of, Part: part, Evidence: text}, true
+}
+
+func sorting(v *cause.View) (cause.Found, bool) {
+	sorted, n, read := v.Increase(sorts), executed(v), v.Increase(examined)
+	if !(sorted >= 0.3*n) || !(read/n >= manyDocuments) {
+		return cause.Found{}, false
+	}
+	return cause.Found{Part: min(0.6, sorted/n), Evidence: fmt.Sprintf("%s of %s operations sorted without an index, from %s documents each",
+		table.Rounded(sorted), table.Rounded(n), table.Rounded(read/n))}, true
+}
+
+func conflicting(v *cause.View) (cause.Found, bool) {
+	again, n := v.Increase(conflicts), executed(v)
+	if !(again >= 0.2*n) || !(n > 0) {
+		return cause.Found{}, false
+	}
+	return cause.Found{Part: again / (again + n), Evidence: fmt.Sprintf("%s writes conflicted with another one and were tried again, %.2g for each operation",
+		table.Rounded(again), again/n)}, true
+}
+
+// dirtyCache is the share of the cache from which on clients have to evict.
+const dirtyCache = 0.2
+
+func evicting(v *cause.View) (cause.Found, bool) {
+	rate, dirty := v.Mean(evictions), v.Max(cacheDirty)
+	if !(rate >= 10) || !(dirty >= dirtyCache/2) && v.Limit != cause.Disk {
+		return cause.Found{}, false
+	}
+	return cause.Found{Part: 0.5, Evidence: fmt.Sprintf("clients' threads evicted %s pages a second from the cache, of which up to %s were not yet written",
+		table.Rounded(rate), table.Share(dirty))}, true
+}

@@ -51,9 +51,9 @@ var (
 	documents         = measure.NewCounter("mongodb_documents_total", "Documents inserted, updated, deleted and returned.", "op")
 	_                 = fields.Map(measure.NewCounter("mongodb_scanned_keys_total", "Index keys examined by queries."), "metrics.queryExecutor.scanned")
 	_                 = fields.Map(measure.NewCounter("mongodb_ttl_deleted_documents_total", "Documents that expired and were deleted by a TTL index; mongodb_documents_total includes them."), "metrics.ttl.deletedDocuments")
-	_                 = fields.Map(measure.NewCounter("mongodb_scanned_documents_total", "Documents examined by queries."), "metrics.queryExecutor.scannedObjects")
-	_                 = fields.Map(measure.NewCounter("mongodb_collection_scans_total", "Queries that read a whole collection."), "metrics.queryExecutor.collectionScans.total")
-	_                 = fields.Map(measure.NewCounter("mongodb_in_memory_sorts_total", "Queries that sorted without an index."), "metrics.operation.scanAndOrder")
+	scannedDocuments  = fields.Map(measure.NewCounter("mongodb_scanned_documents_total", "Documents examined by queries."), "metrics.queryExecutor.scannedObjects")
+	collectionScans   = fields.Map(measure.NewCounter("mongodb_collection_scans_total", "Queries that read a whole collection."), "metrics.queryExecutor.collectionScans.total")
+	inMemorySorts     = fields.Map(measure.NewCounter("mongodb_in_memory_sorts_total", "Queries that sorted without an index."), "metrics.operation.scanAndOrder")
 	writeConflicts    = fields.Map(measure.NewCounter("mongodb_write_conflicts_total", "Writes that conflicted and were tried again."), "metrics.operation.writeConflicts")
 	residentMemory    = fields.Convert(measure.NewGauge("mongodb_resident_memory_bytes", "Memory of the server process."), mebi, "mem.resident")
 	cpuSeconds        = fields.Convert(measure.NewCounter("mongodb_cpu_seconds_total", "CPU time of the server process.", "mode"), micro,
@@ -123,6 +123,14 @@ var (
 	balancerRunning    = measure.NewGauge("mongodb_balancer_running", "1 during a balancing round.")
 )
 
+// Counters that causes read.
+var (
+	examined = measure.NewEvidence(measure.Server, measure.RateOf(scannedDocuments))
+	returned = measure.NewEvidence(measure.Server, measure.RateOf(documents).On("op", "returned"))
+	scans    = measure.NewEvidence(measure.Server, measure.RateOf(collectionScans))
+	sorts    = measure.NewEvidence(measure.Server, measure.RateOf(inMemorySorts))
+)
+
 // The measures of a server.
 var (
 	_ = engine.ServerLatency.Or(measure.RateOf(latencySeconds).Over(latencyOperations).On("kind", reads, writes))
@@ -137,11 +145,11 @@ var (
 
 	_ = engine.NewMeasure(500, "queued_operations", "Queued operations", "operations waiting for a lock or a ticket", measure.Count, measure.Max,
 		measure.ValueOf(queuedOperations))
-	_ = engine.NewMeasure(510, "write_conflicts", "Write conflicts", "writes tried again per second", measure.PerSecond, measure.Increase,
+	conflicts = engine.NewMeasure(510, "write_conflicts", "Write conflicts", "writes tried again per second", measure.PerSecond, measure.Increase,
 		measure.RateOf(writeConflicts))
-	_ = engine.NewMeasure(600, "cache_dirty", "Dirty WiredTiger cache", "share of the cache not yet written; from 20 % on clients have to evict", measure.Ratio, measure.Max,
+	cacheDirty = engine.NewMeasure(600, "cache_dirty", "Dirty WiredTiger cache", "share of the cache not yet written; from 20 % on clients have to evict", measure.Ratio, measure.Max,
 		measure.ValueOf(cacheDirtyBytes).Over(cacheLimitBytes))
-	_ = engine.NewMeasure(610, "cache_evictions", "Evictions by clients", "pages per second that clients' threads evict from the WiredTiger cache", measure.PerSecond, measure.Mean,
+	evictions = engine.NewMeasure(610, "cache_evictions", "Evictions by clients", "pages per second that clients' threads evict from the WiredTiger cache", measure.PerSecond, measure.Mean,
 		measure.RateOf(cacheAppEvictions))
 	_ = engine.NewMeasure(620, "checkpoint_duration", "WiredTiger checkpoint", "duration of the last checkpoint", measure.Seconds, measure.Max,
 		measure.ValueOf(checkpointSeconds))

@@ -82,6 +82,11 @@ var _ = cause.Declare(cause.Explanation{
 			Find:  deadlocked, Test: "change rows in the same order in all transactions; repeat with READ COMMITTED, which locks no gaps",
 		},
 		{
+			Name: "a member that is behind", Of: []cause.Limit{cause.Replication, cause.FlowControl},
+			Reads: "replication lag of each member",
+			Find:  engine.BehindMember, Test: "look at CPU, disks and appliers of that member, or repeat without it",
+		},
+		{
 			Name: "a lock of metadata", Of: []cause.Limit{cause.Locks}, Reads: "the states of the sessions",
 			Find: lockedBy("waiting for table metadata lock", "DDL waited for, or held, the tables' metadata"),
 			Test: "run DDL outside the load, with lock_wait_timeout, and end long transactions before it",
