@@ -16,7 +16,7 @@ import (
 	"github.com/benchwatch/benchwatch/internal/servers"
 )
 
-// Build builds a package of the repository, "agent" for the binary. Without flags it has no debug information, which
+// Build builds a package of the repository, "." for the binary. Without flags it has no debug information, which
 // takes the linker half of its time.
 func Build(binary, folder string, flags ...string) error {
 	root, err := servers.Repository()

@@ -73,7 +73,7 @@ func init() {
 			t.Fatal(err)
 		}
 	}
-	if err := agents.Build(binary, "agent", "-overlay", filepath.Join(dir, "overlay.json")); err != nil {
+	if err := agents.Build(binary, ".", "-overlay", filepath.Join(dir, "overlay.json")); err != nil {
 		t.Fatal(err)
 	}
 	return binary

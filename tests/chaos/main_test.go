@@ -53,7 +53,7 @@ func runTests(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	env.binary = filepath.Join(env.dir, "benchwatch")
-	if err := agents.Build(env.binary, "agent"); err != nil {
+	if err := agents.Build(env.binary, "."); err != nil {
 		return 1, err
 	}
 	if env.recordings, err = playback.Recordings(); err != nil {

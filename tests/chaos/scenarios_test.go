@@ -378,7 +378,7 @@ func upgrades(l *lab) {
 	began := time.Now()
 	for n := 1; n <= most; n++ {
 		if path := fmt.Sprintf("%s/%d", builds, n); !fileExists(path) {
-			l.must(agents.Build(path, "agent", fmt.Sprintf("-ldflags=-X github.com/prometheus/common/version.Version=0.0.%d", n)))
+			l.must(agents.Build(path, ".", fmt.Sprintf("-ldflags=-X github.com/prometheus/common/version.Version=0.0.%d", n)))
 		}
 	}
 	l.deadline = l.deadline.Add(time.Since(began)) // other builds may hold up these

@@ -99,7 +99,7 @@ func TestBackfill(t *testing.T) {
 		t.Fatal(err)
 	}
 	binary := filepath.Join(t.TempDir(), "benchwatch")
-	if err := agents.Build(binary, "agent"); err != nil {
+	if err := agents.Build(binary, "."); err != nil {
 		t.Fatal(err)
 	}
 	th := startThanos(t, root)

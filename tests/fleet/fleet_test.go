@@ -161,7 +161,7 @@ func TestFleet(t *testing.T) {
 		}
 	}
 	binary := filepath.Join(t.TempDir(), "benchwatch")
-	if err := agents.Build(binary, "agent"); err != nil {
+	if err := agents.Build(binary, "."); err != nil {
 		t.Fatal(err)
 	}
 	interval, err := time.ParseDuration(cmp.Or(os.Getenv("FLEET_INTERVAL"), "10s"))

@@ -73,7 +73,7 @@ func TestSoak(t *testing.T) {
 	s.must(os.Chmod(s.dir, 0o711)) // the servers' own user passes through
 	s.must(os.Chmod(filepath.Dir(s.dir), 0o711))
 	binary := filepath.Join(s.dir, "benchwatch")
-	s.must(agents.Build(binary, "agent"))
+	s.must(agents.Build(binary, "."))
 	s.program = filepath.Join(s.dir, "replay")
 	s.must(playback.Build(s.program))
 

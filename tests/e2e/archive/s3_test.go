@@ -218,7 +218,7 @@ func TestKilledWriters(t *testing.T) {
 	}
 	s := startServer(t)
 	binary := filepath.Join(t.TempDir(), "benchwatch")
-	if err := agents.Build(binary, "agent"); err != nil {
+	if err := agents.Build(binary, "."); err != nil {
 		t.Fatal(err)
 	}
 	seed := uint64(time.Now().UnixNano())

@@ -52,7 +52,7 @@ func (l *Lab) run(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	l.Binary = filepath.Join(l.Dir, "benchwatch")
-	if err := agents.Build(l.Binary, "agent"); err != nil {
+	if err := agents.Build(l.Binary, "."); err != nil {
 		return 1, err
 	}
 	ctx := context.Background()

@@ -134,7 +134,7 @@ func TestPgbench(t *testing.T) {
 		}
 	})
 	b := &bench{t: t, binary: filepath.Join(dir, "benchwatch"), data: filepath.Join(dir, "data"), dir: filepath.Join(dir, "logs")}
-	if err := errors.Join(os.Mkdir(b.dir, 0o755), agents.Build(b.binary, "agent")); err != nil {
+	if err := errors.Join(os.Mkdir(b.dir, 0o755), agents.Build(b.binary, ".")); err != nil {
 		t.Fatal(err)
 	}
 	pgbench, err := servers.PostgreSQLClient("pgbench")

@@ -27,7 +27,7 @@ func TestRun(t *testing.T) {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	must(t, os.Chmod(dir, 0o711)) // for the servers' own user
 	binary := filepath.Join(dir, "benchwatch")
-	must(t, agents.Build(binary, "agent"))
+	must(t, agents.Build(binary, "."))
 	systems := []system{{kind: servers.MySQL9, members: 2}, {kind: servers.MySQL9Group, members: 3}}
 	for _, version := range servers.MariaDBVersions {
 		systems = append(systems, system{servers.MariaDB, version, 2}, system{servers.Galera, version, 3})
