@@ -62,8 +62,8 @@ func init() {
 	}()
 }
 `
-	agent := filepath.Join(repository(t), "agent")
-	overlay := map[string]map[string]string{"Replace": {source: filepath.Join(dir, "time.go"), filepath.Join(agent, "chaos_clock.go"): filepath.Join(dir, "main.go")}}
+	root := repository(t)
+	overlay := map[string]map[string]string{"Replace": {source: filepath.Join(dir, "time.go"), filepath.Join(root, "chaos_clock.go"): filepath.Join(dir, "main.go")}}
 	config, err := json.Marshal(overlay)
 	if err != nil {
 		t.Fatal(err)

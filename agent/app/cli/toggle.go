@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/many/ab"
 	"github.com/benchwatch/benchwatch/agent/many/sweep"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
+	engines "github.com/benchwatch/benchwatch/agent/model/engine/registry"
 	"github.com/benchwatch/benchwatch/agent/model/tool/commandline"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
@@ -30,7 +32,7 @@ type toggling struct {
 }
 
 func (t *toggling) declare(cmd command) {
-	cmd.text(&t.text, "toggle", "TEXT", "Switch a setting within one run: SET GLOBAL name = {v}, a request such as 'POST http://…={v}', or a shell command with {v}")
+	cmd.text(&t.text, "toggle", "TEXT", "Switch a setting within one run: "+strings.Join(ab.Forms(), ", ")+", 'POST http://…={v}' or a shell command")
 	cmd.text(&t.choices, "values", "V,V...", "Values of the setting; the first is arm a")
 	t.every = 20 * time.Second
 	cmd.duration(&t.every, "every", "Length of a block between two switches")
@@ -125,7 +127,7 @@ func (r *abCommand) addServers(t *ab.Toggle) error {
 		if err != nil {
 			return err
 		}
-		t.Servers = append(t.Servers, ab.Server{Name: name, Address: target.Address, User: target.User})
+		t.Servers = append(t.Servers, ab.Server{Name: name, Address: target.Address, User: target.User, Engine: target.Engine, Database: d.Database})
 	}
 	return nil
 }
@@ -154,13 +156,22 @@ func (r *abCommand) runBlocks(ctx context.Context, runner *sweep.Runner) error {
 // connectToServer returns the login of a server of a toggle.
 func connectToServer(s ab.Server) (engine.Target, error) {
 	if s.Config == "" {
-		return engine.Target{Name: s.Name, Engine: "mysql", Address: s.Address, User: s.User}, nil
+		return loginOf(s), nil
 	}
 	c, err := config.Load(s.Config)
 	if err != nil {
 		return engine.Target{}, err
 	}
 	return c.Target(s.Name)
+}
+
+// loginOf returns the login of a command without a password. A server that an older version stored is of MySQL.
+func loginOf(s ab.Server) engine.Target {
+	t := engine.Target{Name: s.Name, Engine: cmp.Or(s.Engine, "mysql"), Address: s.Address, User: s.User, Options: map[string]string{}}
+	if e := engines.ByName(t.Engine); e != nil && e.DatabaseOption != "" && s.Database != "" {
+		t.Options[e.DatabaseOption] = s.Database
+	}
+	return t
 }
 
 // restoreLeft restores the settings that killed comparisons left in the data directory of a command. Failures are

@@ -16,12 +16,12 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/many/sweep"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
-	"github.com/benchwatch/benchwatch/agent/model/engine/mysql"
+	"github.com/benchwatch/benchwatch/agent/model/engine/registry"
 )
 
 // Toggle is a setting that is switched while one run goes on.
 type Toggle struct {
-	// Text switches to the value that replaces {v}: a SET GLOBAL statement, a request such as
+	// Text switches to the value that replaces {v}: a statement of an engine, a request such as
 	// "POST http://…", or a shell command.
 	Text string `json:"text"`
 	// EverySeconds is the length of a block.
@@ -44,6 +44,9 @@ type Server struct {
 	Config  string `json:"config,omitempty"`
 	Address string `json:"address,omitempty"`
 	User    string `json:"user,omitempty"`
+	// Engine and Database are those of the command, without a configuration file.
+	Engine   string `json:"engine,omitempty"`
+	Database string `json:"database,omitempty"`
 }
 
 // Connect returns the login of a server.
@@ -56,11 +59,8 @@ const ValueName = "v"
 const toggleTimeout = 10 * time.Second
 
 var (
-	setGlobal = regexp.MustCompile(`(?is)^\s*SET\s+GLOBAL\s+([a-z0-9_.]+)\s*=\s*(.+?)\s*;?\s*$`)
 	request   = regexp.MustCompile(`^(GET|PUT|POST|PATCH|DELETE) +(https?://\S+)$`)
 	plainText = regexp.MustCompile(`^[A-Za-z0-9_.+:-]+$`)
-	// part is an assignment of a value that lists several, such as wsrep_provider_options.
-	part = regexp.MustCompile(`^['"]([a-z0-9_.]+)\s*=\s*\{v\};?['"]$`)
 )
 
 // Check returns an error for a toggle that can't work.
@@ -82,14 +82,32 @@ func (t *Toggle) Check(values []string) error {
 		}
 	}
 	word, _, _ := strings.Cut(strings.ToUpper(strings.TrimSpace(t.Text)), " ")
-	if word == "SET" && !t.IsStatement() || word == "ALTER" || word == "UPDATE" {
-		return errors.New("--toggle: of the statements only SET GLOBAL name = {v} can be restored")
+	if slices.Contains([]string{"SET", "ALTER", "UPDATE"}, word) && !t.IsStatement() {
+		return errors.New("--toggle: of the statements only " + strings.Join(Forms(), " and ") + " can be restored")
 	}
 	return nil
 }
 
+// Forms are the statements that can switch a setting, of all engines.
+func Forms() (all []string) {
+	for _, e := range registry.Engines {
+		if e.Switch != nil {
+			all = append(all, e.Switch.Form)
+		}
+	}
+	return all
+}
+
 // IsStatement reports whether servers run the toggle.
-func (t *Toggle) IsStatement() bool { return setGlobal.MatchString(t.Text) }
+func (t *Toggle) IsStatement() bool {
+	return slices.ContainsFunc(registry.Engines, func(e *engine.Engine) bool {
+		if e.Switch == nil {
+			return false
+		}
+		_, ok := e.Switch.Setting(t.Text)
+		return ok
+	})
+}
 
 // change is one switch of one server, or of the setting of a request or command.
 type change struct {
@@ -101,12 +119,12 @@ type change struct {
 func (c *change) run(ctx context.Context, connect Connect) error {
 	ctx, cancel := context.WithTimeout(ctx, toggleTimeout)
 	defer cancel()
-	if setGlobal.MatchString(c.Text) {
-		target, err := connect(c.Server)
+	if c.Server != (Server{}) {
+		target, with, err := switchOf(c.Server, connect)
 		if err != nil {
 			return err
 		}
-		if err := mysql.Execute(ctx, target, c.Text); err != nil {
+		if err := with.Execute(ctx, target, c.Text); err != nil {
 			return fmt.Errorf("%s: %s: %w", c.Server.Name, c.Text, err)
 		}
 		return nil
@@ -146,31 +164,34 @@ func (t *Toggle) changes(value string) []change {
 	return all
 }
 
-// read returns the variable of a statement on a server, and its value. For a variable that lists several options, it is
-// the value of the option.
-func (t *Toggle) read(ctx context.Context, s Server, connect Connect) (variable, value string, err error) {
+// switchOf returns the login of a server, and how its engine changes settings.
+func switchOf(s Server, connect Connect) (engine.Target, *engine.Switch, error) {
+	target, err := connect(s)
+	if err != nil {
+		return target, nil, err
+	}
+	e := registry.ByName(target.Engine)
+	if e == nil || e.Switch == nil {
+		return target, nil, fmt.Errorf("%s: no statement changes settings of %s", s.Name, target.Engine)
+	}
+	return target, e.Switch, nil
+}
+
+// read returns the value of a statement's setting on a server, and the statement that restores it.
+func (t *Toggle) read(ctx context.Context, s Server, connect Connect) (value, restore string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, toggleTimeout)
 	defer cancel()
-	target, err := connect(s)
+	target, with, err := switchOf(s, connect)
 	if err != nil {
 		return "", "", err
 	}
-	m := setGlobal.FindStringSubmatch(t.Text)
-	value, err = mysql.Variable(ctx, target, m[1])
-	if err != nil {
+	if _, ok := with.Setting(t.Text); !ok {
+		return "", "", fmt.Errorf("%s: %s needs %s", s.Name, target.Engine, with.Form)
+	}
+	if value, restore, err = with.Read(ctx, target, t.Text); err != nil {
 		return "", "", fmt.Errorf("%s: %w", s.Name, err)
 	}
-	if option := part.FindStringSubmatch(m[2]); option != nil {
-		v, ok := optionOf(value, option[1])
-		if !ok {
-			return "", "", fmt.Errorf("%s: %s has no %s", s.Name, m[1], option[1])
-		}
-		return m[1], v, nil
-	}
-	if mysql.Execute(ctx, target, "SELECT @@SESSION."+m[1]) == nil {
-		return "", "", fmt.Errorf("%s: each connection copies %s when it begins, so that a switch does not reach the tool's: set it by --before of blocks with runs of their own", s.Name, m[1])
-	}
-	return m[1], value, nil
+	return value, restore, nil
 }
 
 // originals returns the changes that restore the setting.
@@ -180,13 +201,9 @@ func (t *Toggle) originals(ctx context.Context, connect Connect) ([]change, erro
 	}
 	var all []change
 	for _, s := range t.Servers {
-		variable, value, err := t.read(ctx, s, connect)
+		_, text, err := t.read(ctx, s, connect)
 		if err != nil {
 			return nil, err
-		}
-		text := "SET GLOBAL " + variable + " = " + literal(value)
-		if part.MatchString(setGlobal.FindStringSubmatch(t.Text)[2]) {
-			text = strings.ReplaceAll(t.Text, "{"+ValueName+"}", value)
 		}
 		all = append(all, change{s, text})
 	}
@@ -213,7 +230,7 @@ func (t *Toggle) Try(ctx context.Context, dataDir string, values []string, conne
 			return err
 		}
 		for _, s := range t.Servers {
-			_, made, err := t.read(ctx, s, connect)
+			made, _, err := t.read(ctx, s, connect)
 			if err != nil {
 				return err
 			}
@@ -225,25 +242,6 @@ func (t *Toggle) Try(ctx context.Context, dataDir string, values []string, conne
 		}
 	}
 	return nil
-}
-
-// literal returns a value as an SQL literal.
-func literal(value string) string {
-	if _, err := strconv.ParseFloat(value, 64); err == nil {
-		return value
-	}
-	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `''`).Replace(value) + "'"
-}
-
-// optionOf returns an option of a list such as "gcs.fc_limit = 16; gcs.fc_factor = 1.0".
-func optionOf(list, name string) (string, bool) {
-	for one := range strings.SplitSeq(list, ";") {
-		key, value, ok := strings.Cut(one, "=")
-		if ok && strings.TrimSpace(key) == name {
-			return strings.TrimSpace(value), true
-		}
-	}
-	return "", false
 }
 
 // apply carries changes out at the same time, each regardless of the others.

@@ -137,6 +137,8 @@ type Engine struct {
 	// DatabaseOption is the target's option with the database to connect to, for engines whose sessions
 	// belong to one.
 	DatabaseOption string
+	// Switch changes settings of servers; nil: the engine's settings can't be changed by statements.
+	Switch *Switch
 	// Open checks the target's settings and returns a prober. It does not connect.
 	Open func(Target, *slog.Logger) (Prober, error)
 }

@@ -140,8 +140,15 @@ func (p *Programs) sort(tool int, ports []int, read map[int]process) {
 	slices.Sort(servers)
 	if !slices.Equal(servers, p.allServers) || len(p.serverPIDs) == 0 {
 		p.allServers, p.serverPIDs = servers, servers
-		if own := p.files.listeners(p.proc(), servers, ports); len(own) > 0 {
-			p.serverPIDs = own
+		// A server that starts a process for each session listens only in the first one.
+		first := slices.DeleteFunc(slices.Clone(servers), func(pid int) bool {
+			_, below := slices.BinarySearch(servers, read[pid].parent)
+			return below
+		})
+		if own := p.files.listeners(p.proc(), first, ports); len(own) > 0 {
+			p.serverPIDs = slices.DeleteFunc(slices.Clone(servers), func(pid int) bool {
+				return !slices.ContainsFunc(own, func(server int) bool { return isBelow(read, pid, server) })
+			})
 		}
 	}
 	p.server = p.server || len(p.serverPIDs) > 0

@@ -61,7 +61,7 @@ type Querier interface {
 // order; the first one that sets position or role wins.
 func Family(details ...func() Detail) *engine.Engine {
 	return &engine.Engine{
-		Name: Name, DefaultPort: "3306",
+		Name: Name, DefaultPort: "3306", Switch: toggle,
 		Open: func(t engine.Target, log *slog.Logger) (engine.Prober, error) {
 			var ds []Detail
 			for _, newDetail := range details {

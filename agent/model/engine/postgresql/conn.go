@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -384,14 +385,6 @@ func (c *conn) ping(ctx context.Context) error {
 	})
 }
 
-// execute runs statements that return nothing.
-func (c *conn) execute(ctx context.Context, text string) error {
-	return c.within(ctx, func(ctx context.Context) error {
-		_, err := c.pg.Exec(ctx, text).ReadAll()
-		return err
-	})
-}
-
 // within calls use with a context for the driver, which would start a goroutine for each context that
 // can end. Instead, the network connection has the context's deadline.
 func (c *conn) within(ctx context.Context, use func(context.Context) error) error {
@@ -415,6 +408,31 @@ func (c *conn) within(ctx context.Context, use func(context.Context) error) erro
 		err = context.DeadlineExceeded
 	}
 	return err
+}
+
+// nodename returns the name of this machine if the server is on it, which the server itself does not report. The process
+// that serves this connection then has the connection's port in its title.
+func (c *conn) nodename() string {
+	title, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", c.pg.PID()))
+	if err != nil || !bytes.HasPrefix(title, []byte("postgres")) {
+		return ""
+	}
+	client := "[local]"
+	if !isSocket(c.connector.target) {
+		_, port, err := net.SplitHostPort(c.raw.LocalAddr().String())
+		if err != nil {
+			return ""
+		}
+		client = "(" + port + ")"
+	}
+	if !bytes.Contains(title, []byte(client)) {
+		return ""
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		return ""
+	}
+	return name
 }
 
 // close ends the connection, in at most closeTimeout.

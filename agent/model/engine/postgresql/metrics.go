@@ -176,8 +176,8 @@ var (
 	HotShare          = engine.NewMeasure(676, "hot_updates", "Updates without a change of an index", "share of all updates (HOT)", measure.Ratio, measure.Mean, measure.RateOf(hotUpdates).Over(updates))
 	_                 = engine.NewMeasure(677, "freeze_age", "Freeze age", "transactions since the oldest unfrozen one", measure.Count, measure.Last, measure.ValueOf(freezeAge))
 
-	StandbyWait = engine.NewMeasure(681, "standby_wait", "Waiting for a synchronous standby", "sessions, on average", measure.Count, measure.Mean, measure.RateOf(standbyWait))
-	BlockedTime = engine.NewMeasure(678, "blocked", "Blocked by a lock", "sessions whose holder is known, on average", measure.Count, measure.Mean, measure.RateOf(blockedTime))
+	StandbyWait = engine.NewMeasure(681, "standby_wait", "Waiting for a synchronous standby", "seconds of all sessions; the chart: sessions", measure.Count, measure.Increase, measure.RateOf(standbyWait))
+	BlockedTime = engine.NewMeasure(678, "blocked", "Blocked by a lock", "seconds of all sessions whose holder is known; the chart: sessions", measure.Count, measure.Increase, measure.RateOf(blockedTime))
 	IdleAge     = engine.NewMeasure(679, "idle_in_transaction_age", "Oldest transaction of an idle session", "", measure.Seconds, measure.Max,
 		measure.ValueOf(oldestOpen).On("state", "idle in transaction", "idle in transaction (aborted)"))
 	ReplayQueue  = engine.NewMeasure(680, "replay_queue", "Received and not replayed", "WAL on the standby", measure.Bytes, measure.Max, measure.ValueOf(replayQueue))

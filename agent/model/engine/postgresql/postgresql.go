@@ -18,7 +18,7 @@ import (
 )
 
 // Engine is PostgreSQL.
-var Engine = &engine.Engine{Name: "postgresql", DefaultPort: "5432", DatabaseOption: OptionDatabase, Open: open}
+var Engine = &engine.Engine{Name: "postgresql", DefaultPort: "5432", DatabaseOption: OptionDatabase, Switch: toggle, Open: open}
 
 // OptionDatabase is the database to connect to, by default postgres. Values of tables are from this
 // database.

@@ -49,7 +49,8 @@ type prober struct {
 	received  uint64         // of the subscriber, as last seen
 	had       struct{ recovery, senders, subscriptions, vacuums bool }
 	searched  time.Time
-	waiting   bool // sessions waited for locks at the last tick
+	nodename  string // of this machine, if the server is on it
+	waiting   bool   // sessions waited for locks at the last tick
 	blocked   waits
 	standbys  waits
 	own       ownWork
@@ -127,6 +128,7 @@ func (p *prober) connect(ctx context.Context) error {
 	}
 	p.conn = &conn{connector: p.connector, pg: pg, raw: p.connector.raw, prepared: map[string]*prepared{}, refused: map[string]*pgconn.PgError{}, hides: map[string]string{}}
 	p.refreshed, p.slowAt, p.searched = time.Time{}, time.Time{}, time.Time{}
+	p.nodename = p.conn.nodename()
 	return p.refresh(ctx)
 }
 
@@ -220,7 +222,7 @@ func (p *prober) sample(ctx context.Context) (*engine.Status, error) {
 		return nil, err
 	}
 	s := &p.server
-	t := &tick{p: p, searching: time.Since(p.searched) >= searchEvery, out: &engine.Status{Version: s.version, Flavour: s.flavour, Replicating: true},
+	t := &tick{p: p, searching: time.Since(p.searched) >= searchEvery, out: &engine.Status{Version: s.version, Flavour: s.flavour, Nodename: p.nodename, Replicating: true},
 		silence: math.NaN(), replayAge: math.NaN(), senders: map[string]*sender{}, snapshots: map[string]float64{}}
 	if err := p.conn.ask(ctx, t.statements()); err != nil {
 		return nil, err

@@ -92,6 +92,7 @@ func (s *sessions) set(t *tick) {
 	out := t.out
 	out.Set(engine.Connections, s.clients+1)
 	out.Set(engine.ThreadsRunning, s.active+1)
+	t.p.sessions.Known(engine.SessionState{Class: engine.Disk, Event: "IO:DataFileRead"}) // waits for blocks are always seen
 	t.p.sessions.Set(out, s.counts)
 	for _, state := range []string{"active", "idle", "idle in transaction", "idle in transaction (aborted)"} {
 		out.Set(sessionStates, s.states[state], state)
