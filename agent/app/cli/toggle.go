@@ -127,7 +127,7 @@ func (r *abCommand) addServers(t *ab.Toggle) error {
 		if err != nil {
 			return err
 		}
-		t.Servers = append(t.Servers, ab.Server{Name: name, Address: target.Address, User: target.User, Engine: target.Engine, Database: d.Database})
+		t.Servers = append(t.Servers, ab.Server{Name: name, Address: target.Address, User: target.User, Engine: target.Engine, Database: command.Description.Database})
 	}
 	return nil
 }

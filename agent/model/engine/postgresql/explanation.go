@@ -62,7 +62,7 @@ var _ = cause.Declare(cause.Explanation{
 			Find: holderOfLocks, Test: "end this session's transaction earlier, or repeat without it"},
 		{Name: "a transaction left open", Of: []cause.Limit{cause.RowLocks, cause.Locks}, Reads: "the age of transactions in sessions that are idle",
 			Find: idleTransaction, Test: "end transactions before the client does something else (idle_in_transaction_session_timeout)"},
-		{Name: "the same rows", Of: []cause.Limit{cause.RowLocks}, Reads: "sessions in `Lock:tuple`, which queue for one row",
+		{Name: "the same rows", Of: []cause.Limit{cause.RowLocks}, Reads: "sessions that wait for rows at the same time, in `Lock:tuple` for their turn; the age of idle transactions",
 			Find: sameRows, Test: "spread the changes over more rows (pgbench: a scale above the number of clients)"},
 		{Name: "a lightweight lock", Of: []cause.Limit{cause.Latches}, Reads: "sessions by the name of the lock", Find: lightweightLock, Test: "repeat with fewer clients"},
 		{Name: "shared buffers", Of: []cause.Limit{cause.Disk, cause.Pool}, Reads: "sessions in `IO:DataFileRead` and `IPC:BufferIO`, blocks read, their time, `shared_buffers`",
@@ -191,12 +191,15 @@ func idleTransaction(v *cause.View) (cause.Found, bool) {
 		table.Share(long/known), longIdle, table.Digits.Format(v.Max(IdleAge)))}, true
 }
 
+// manyWait is the share of the clients that wait for a few transactions, and therefore for the same rows.
+const manyWait = 0.4
+
 func sameRows(v *cause.View) (cause.Found, bool) {
 	queued, all := inStates(v, engine.RowLock, "Lock:tuple")
-	if !(queued >= 0.1*all) || queued == 0 {
+	if !(all >= manyWait*v.Threads) && !(queued >= 0.1*all && queued > 0) || v.Max(IdleAge) >= longIdle {
 		return cause.Found{}, false
 	}
-	f := cause.Found{Part: 1, Evidence: fmt.Sprintf("of %s sessions that waited for rows, %s queued for a row that another one already waited for", table.Digits.Format(all), table.Digits.Format(queued))}
+	f := cause.Found{Part: 1, Evidence: fmt.Sprintf("%s of %s clients waited for rows at the same time, and no transaction was left open", table.Digits.Format(all), table.Rounded(v.Threads))}
 	if len(v.Executed) > 0 && !v.Executed[0].IsSum {
 		f.Of = v.Executed[0].Text
 		f.Evidence += fmt.Sprintf("; %s of the statements' time was in %s", table.Share(v.Executed[0].Share), v.Executed[0].Text)
@@ -206,7 +209,7 @@ func sameRows(v *cause.View) (cause.Found, bool) {
 
 // lightweight are what waits for lightweight locks mean, by the beginning of the state.
 var lightweight = []struct{ state, meaning, test string }{
-	{"LWLock:LockManager", "more tables and indexes in a statement than a session can lock on its own", "repeat with fewer partitions and indexes, or with prepared statements; version 18: raise max_locks_per_transaction"},
+	{"LWLock:LockManager", "sessions that wait for locks, or statements with more tables and indexes than a session can lock on its own", "look at waits for locks first; then repeat with fewer partitions and indexes, or with prepared statements"},
 	{"LWLock:ProcArray", "snapshots of many connections", "repeat with fewer connections, or a pooler"},
 	{"LWLock:BufferMapping", "blocks that change their place in shared buffers", "repeat with larger shared_buffers, or with less data"},
 	{"LWLock:BufferContent", "many sessions use the same block", "spread the rows over more blocks (a lower fillfactor), or repeat with fewer clients"},
