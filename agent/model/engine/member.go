@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"runtime/debug"
 	"slices"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -32,11 +33,10 @@ type member struct {
 	requests chan *statementsRequest
 
 	prober    Prober
-	password  Secret               // of this prober, or of the next one
-	missing   map[string]bool      // missing rights already logged
-	logged    map[string]time.Time // errors with the time of the last log message
-	failing   string               // the current error
-	announced bool                 // an error was logged since the last recovery
+	password  Secret // of this prober, or of the next one
+	said      *said
+	failing   string // the current error
+	announced bool   // an error was logged since the last recovery
 	downSince time.Time
 	pending   []*statementsRequest
 	answers   bool // the last probe succeeded
@@ -53,6 +53,38 @@ type member struct {
 	restarts    restartCounter
 }
 
+// said is what was logged about a server, also by an earlier member for it, whose goroutine may still run.
+type said struct {
+	mu      sync.Mutex
+	missing map[string]bool      // missing rights
+	errors  map[string]time.Time // with the time of the last log message
+}
+
+func newSaid() *said { return &said{missing: map[string]bool{}, errors: map[string]time.Time{}} }
+
+// right reports whether a missing right has not been logged.
+func (s *said) right(text string) (first bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	first = !s.missing[text]
+	s.missing[text] = true
+	return first
+}
+
+// error reports whether an error has not been logged lately.
+func (s *said) error(cause string, now time.Time) (first bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if last, ok := s.errors[cause]; ok && now.Sub(last) < repeatAfter {
+		return false
+	}
+	if len(s.errors) >= 100 { // texts that contain something variable
+		clear(s.errors)
+	}
+	s.errors[cause] = now
+	return true
+}
+
 func newMember(s *Sampler, t Target) *member {
 	m := &member{
 		sampler:  s,
@@ -61,8 +93,7 @@ func newMember(s *Sampler, t Target) *member {
 		log:      s.log.With("target", t.Name),
 		ticks:    make(chan tick, 1),
 		requests: make(chan *statementsRequest, maxRequests),
-		missing:  map[string]bool{},
-		logged:   map[string]time.Time{},
+		said:     newSaid(),
 		cancel:   func() {},
 	}
 	m.last = Sample{Target: m.target, Err: ErrNotSampled}
@@ -185,8 +216,7 @@ func (m *member) report(sample *Sample) {
 	}
 	m.downSince = time.Time{}
 	for _, right := range sample.Status.Missing {
-		if !m.missing[right] {
-			m.missing[right] = true
+		if m.said.right(right) {
 			m.log.Warn("a right is missing", "missing", right)
 		}
 	}
@@ -201,13 +231,9 @@ func (m *member) reportError(text string, now time.Time) {
 		return
 	}
 	m.failing = cause
-	if last, ok := m.logged[cause]; ok && now.Sub(last) < repeatAfter {
+	if !m.said.error(cause, now) {
 		return
 	}
-	if len(m.logged) >= 100 { // texts that contain something variable
-		clear(m.logged)
-	}
-	m.logged[cause] = now
 	m.announced = true
 	m.log.Error("target can't be sampled", "err", text)
 }

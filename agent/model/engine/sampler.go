@@ -420,7 +420,7 @@ func (s *Sampler) Update(targets []Target) {
 		}
 		m := newMember(s, t)
 		if was := old[t.Name]; was != nil && sameServer(was.target, &t) {
-			m.settings, m.settingsDue, m.restarts = was.settings, was.settingsDue, was.restarts
+			m.settings, m.settingsDue, m.restarts, m.said = was.settings, was.settingsDue, was.restarts, was.said
 		}
 		members = append(members, m)
 		if s.ctx != nil && !s.ended {

@@ -299,8 +299,7 @@ func (m *member) readStatements(ctx context.Context, last tick) {
 			}
 			a.Err = fmt.Errorf("the server took longer than %v", left.Round(time.Millisecond))
 		}
-		if missing, ok := errors.AsType[MissingError](a.Err); ok && !m.missing[missing.Error()] {
-			m.missing[missing.Error()] = true
+		if missing, ok := errors.AsType[MissingError](a.Err); ok && m.said.right(missing.Error()) {
 			m.log.Warn("a right is missing", "missing", missing.Error())
 		}
 		r.answer <- a

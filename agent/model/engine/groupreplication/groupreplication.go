@@ -86,7 +86,7 @@ func (d *Detail) Read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, ou
 
 	members, err := q.Rows(ctx, askMembers)
 	if err := mysql.Optional(err, out,
-		"SELECT ON performance_schema.replication_group_members: state and role of the group's members"); err != nil {
+		"SELECT ON performance_schema.replication_group_members: which members the group has, their state and role"); err != nil {
 		return err
 	}
 	out.ClusterIDs = append(out.ClusterIDs, group)
