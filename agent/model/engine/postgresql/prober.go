@@ -295,6 +295,13 @@ func (t *tick) readPosition(r row) {
 	if seconds, ok := r.number("uptime"); ok && seconds > 0 {
 		t.out.Uptime = time.Duration(min(seconds, 1<<33) * float64(time.Second))
 	}
+	if s := &t.p.server; s.system != "" {
+		// Copies of a database have one system identifier, and start at different times.
+		t.out.ClusterIDs = append(t.out.ClusterIDs, "postgresql "+s.system)
+		if started := r.text("started"); started != "" {
+			t.out.ServerID = "postgresql " + s.system + " " + started
+		}
+	}
 	if seconds, ok := r.number("delay"); ok && t.recovery {
 		t.out.Delay = time.Duration(min(max(0, seconds), 1<<33) * float64(time.Second))
 	}

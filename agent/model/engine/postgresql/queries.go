@@ -26,7 +26,7 @@ current_setting('cloudsql.iam_authentication', true) IS NOT NULL AS cloudsql,
 const system = `SELECT system_identifier::text AS system FROM pg_control_system()`
 
 const position = `SELECT pg_is_in_recovery() AS recovery, CASE WHEN NOT pg_is_in_recovery() THEN pg_current_wal_lsn() END AS lsn,
-extract(epoch FROM clock_timestamp() - pg_postmaster_start_time()) AS uptime, current_setting('synchronous_standby_names') AS synchronous,
+extract(epoch FROM pg_postmaster_start_time()) AS started, extract(epoch FROM clock_timestamp() - pg_postmaster_start_time()) AS uptime, current_setting('synchronous_standby_names') AS synchronous,
 extract(epoch FROM current_setting('recovery_min_apply_delay')::interval) AS delay`
 
 // timeline is only known to a primary; a standby has it from its receiver.
@@ -37,7 +37,7 @@ extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp()) AS age,
 CASE WHEN pg_has_role('pg_read_all_settings', 'USAGE') THEN current_setting('primary_conninfo') <> '' END AS streams
 WHERE pg_is_in_recovery()`
 
-const receiver = `SELECT status, received_tli, extract(epoch FROM clock_timestamp() - last_msg_receipt_time) AS silence
+const receiver = `SELECT status, received_tli, sender_host, sender_port, extract(epoch FROM clock_timestamp() - last_msg_receipt_time) AS silence
 FROM pg_stat_get_wal_receiver() WHERE pid IS NOT NULL`
 
 // checkpointed is the distance from the last checkpoint, of which max_wal_size allows about half.
@@ -45,7 +45,7 @@ const checkpointed = `SELECT pg_wal_lsn_diff(CASE WHEN pg_is_in_recovery() THEN 
 FROM pg_control_checkpoint()`
 
 // senders leaves out backups. The view would list all sessions once for each sender.
-const senders = `SELECT coalesce(nullif(a.application_name, ''), 'walsender') AS standby, w.state, w.sync_state,
+const senders = `SELECT coalesce(nullif(a.application_name, ''), 'walsender') AS standby, host(a.client_addr) AS address, w.state, w.sync_state,
 pg_wal_lsn_diff(c.at, w.sent_lsn) AS sent, pg_wal_lsn_diff(c.at, w.write_lsn) AS written, pg_wal_lsn_diff(c.at, w.flush_lsn) AS flushed,
 pg_wal_lsn_diff(c.at, w.replay_lsn) AS replayed,
 extract(epoch FROM w.write_lag) AS write_lag, extract(epoch FROM w.flush_lag) AS flush_lag, extract(epoch FROM w.replay_lag) AS replay_lag

@@ -2,6 +2,7 @@ package postgresql
 
 import (
 	"math"
+	"net"
 	"regexp"
 	"strconv"
 	"strings"
@@ -39,6 +40,9 @@ func (t *tick) readSender(r row) {
 	if s == nil {
 		s = &sender{bytes: map[string]float64{}, lag: map[string]float64{}}
 		t.senders[name] = s
+	}
+	if address := r.text("address"); address != "" { // the port is that of this server
+		t.out.Members = append(t.out.Members, engine.Member{Address: address, State: r.text("state")})
 	}
 	state := r.text("sync_state")
 	s.synchronous = s.synchronous || state == "sync" || state == "quorum"
@@ -85,6 +89,9 @@ func (t *tick) readReceiver(r row) {
 	t.streaming = r.text("status") == "streaming"
 	if n, ok := r.number("received_tli"); ok && n > 0 && n < 1<<32 {
 		t.p.timeline = uint32(n)
+	}
+	if host, port := r.text("sender_host"), r.text("sender_port"); host != "" && !strings.HasPrefix(host, "/") && port != "" {
+		t.out.Members = append(t.out.Members, engine.Member{Address: net.JoinHostPort(host, port)})
 	}
 	if v, ok := r.number("silence"); ok {
 		t.silence = v
