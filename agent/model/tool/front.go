@@ -23,17 +23,19 @@ type Front struct {
 	source    []byte             // empty: none so far
 	emit      func(*Report)      // of the current call
 	take      func(*Report)
+	facts     facts
 	damaged   bool // a report of the current line had an impossible number
 }
 
 // NewFront returns a Front of a new parser.
 func (t *Tool) NewFront(d Description) *Front {
-	f := &Front{parser: t.NewParser(d)}
+	f := &Front{parser: t.NewParser(d), facts: newFacts(t)}
 	f.take = func(r *Report) {
 		kept, damaged := r.dropImpossible()
 		f.damaged = f.damaged || damaged
 		if kept {
 			r.completeTransaction()
+			f.facts.attach(r)
 			f.emit(r)
 		}
 	}
@@ -73,6 +75,9 @@ func (f *Front) Parse(l Line, emit func(*Report)) Verdict {
 		f.Before(stamp)
 	}
 	f.emit, f.damaged = emit, false
+	if !l.Cut {
+		f.facts.read(l.Text)
+	}
 	verdict := f.parser.Parse(l, f.take)
 	if verdict == Reported && len(f.source) == 0 {
 		f.source = append(f.source, stripped.Source...)

@@ -21,6 +21,7 @@ func AppendJSON(dst []byte, r *Report) []byte {
 	o.text("tool_version", r.Version)
 	o.text("workload", r.Workload)
 	o.text("command", r.Command)
+	o.labels(r.Labels)
 	o.number("elapsed_seconds", r.ElapsedSeconds)
 	o.number("interval_seconds", r.IntervalSeconds)
 	o.optionalInteger("threads", r.Threads)
@@ -66,6 +67,18 @@ func (o *object) text(name, v string) {
 		o.key(name)
 		o.dst = appendString(o.dst, v)
 	}
+}
+
+func (o *object) labels(all []Label) {
+	if len(all) == 0 {
+		return
+	}
+	o.key("labels")
+	labels := object{dst: append(o.dst, '{')}
+	for _, l := range all {
+		labels.text(l.Name, l.Value)
+	}
+	o.dst = append(labels.dst, '}')
 }
 
 func (o *object) integer(name string, v int64) {

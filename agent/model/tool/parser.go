@@ -93,6 +93,12 @@ type Tool struct {
 	// output.
 	ReportsOnStderr bool
 
+	// Facts are what the tool prints about a run and its parser does not report. They become labels.
+	Facts []Fact
+	// Echo begins a line in which the tool repeats its options; EchoLabels returns their labels. Empty: it does not.
+	Echo       string
+	EchoLabels func(options []string) map[string]string
+
 	// OpenLoop reports whether all latencies of a run count from the time at which an operation was
 	// due, so that they include its waiting time. version is tool_version of run.json, rate the
 	// Rate of Describe. Nil: never; latencies count from the start of an operation. Latencies of

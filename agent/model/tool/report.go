@@ -114,6 +114,9 @@ type Report struct {
 	// shows it; otherwise zero.
 	Began time.Time
 
+	// Labels are facts of the run that its lines since the previous report show.
+	Labels []Label
+
 	Threads series.Optional[int]
 	// TargetRate is the requested rate of an open loop in operations per second; Start only, 0 if
 	// the output shows none.

@@ -110,6 +110,7 @@ func (s *state) snapshot(meta rundir.Meta, now time.Time) Snapshot {
 	if meta.Verb == "" {
 		snap.Meta.Verb = s.verb
 	}
+	snap.Meta.AddLabels(s.labels)
 	if meta.RatePerSecond == 0 {
 		snap.Meta.RatePerSecond = s.targetRate
 	}

@@ -28,6 +28,7 @@ const (
 
 const (
 	keptErrors = 20 // messages of a stream
+	keptLabels = 64 // facts that the output shows
 )
 
 // StaleAfter is how long a report is current if none follows.
@@ -39,6 +40,7 @@ func StaleAfter(intervalSeconds float64) time.Duration {
 // read, so a restart arrives at the same totals.
 type state struct {
 	version, workload, verb string
+	labels                  []tool.Label
 	targetRate              int
 	threads                 series.Optional[int]
 
@@ -152,6 +154,11 @@ func (s *state) setTool(t *tool.Tool, verb string) {
 func (s *state) apply(r *tool.Report, at time.Time) {
 	if r.Failed {
 		s.failure[s.stream] = cmp.Or(r.Message, "the tool's output shows that it failed")
+	}
+	for _, l := range r.Labels {
+		if len(s.labels) < keptLabels && !slices.ContainsFunc(s.labels, func(known tool.Label) bool { return known.Name == l.Name }) {
+			s.labels = append(slices.Clip(s.labels), l) // snapshots share it
+		}
 	}
 	switch r.Kind {
 	case tool.Start:
@@ -302,7 +309,7 @@ func (s *state) final() *Summary {
 
 // output is what the reports so far show about how the run ended.
 func (s *state) output() rundir.Output {
-	return rundir.Output{Verb: s.verb, Complete: s.complete, Failure: cmp.Or(s.failure[:]...), Complaint: complaint(s.firstMessages())}
+	return rundir.Output{Verb: s.verb, Labels: s.labels, Complete: s.complete, Failure: cmp.Or(s.failure[:]...), Complaint: complaint(s.firstMessages())}
 }
 
 // firstMessages returns the first messages, those on standard output first.

@@ -3,6 +3,10 @@ package rundir
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/benchwatch/benchwatch/agent/model/tool"
 )
 
 // Outcome is how a run ended.
@@ -31,6 +35,8 @@ type Output struct {
 	Complaint string
 	// Verb is the tool's own command according to the output; empty if it does not show it.
 	Verb string
+	// Labels are facts that the output shows.
+	Labels []tool.Label
 	// Missing is why the rest of a copied run's output will never arrive.
 	Missing string
 }
@@ -44,9 +50,10 @@ type Output struct {
 // signal knows about it. Any other outcome in m applies if neither exit status nor output decides,
 // as for a run whose output came through a pipe.
 //
-// It also sets a verb that only the output shows.
+// It also sets a verb and labels that only the output shows.
 func (m *Meta) Conclude(out Output) {
 	m.Verb = cmp.Or(m.Verb, out.Verb)
+	m.AddLabels(out.Labels)
 	switch {
 	case m.Aborted != "":
 		m.Outcome, m.Reason = Aborted, m.Aborted
@@ -71,6 +78,31 @@ func (m *Meta) Conclude(out Output) {
 		m.Outcome, m.Reason = Succeeded, ""
 	case m.Outcome == "":
 		m.Outcome, m.Reason = Lost, cmp.Or(out.Missing, "no exit status was seen and the output has no summary")
+	}
+}
+
+// AddLabels adds labels that the tool's output shows and the run does not have, as options of the tool. What m shared
+// with other copies of it is not changed.
+func (m *Meta) AddLabels(labels []tool.Label) {
+	var added map[string]string
+	for _, l := range labels {
+		if _, known := m.Labels[l.Name]; known || CheckLabel(l.Name) != nil {
+			continue
+		}
+		if added == nil {
+			added = maps.Clone(m.Labels)
+			if added == nil {
+				added = map[string]string{}
+			}
+			m.Parameters = slices.Clone(m.Parameters)
+		}
+		if _, known := added[l.Name]; !known {
+			added[l.Name] = l.Value
+			m.Parameters = append(m.Parameters, l.Name)
+		}
+	}
+	if added != nil {
+		m.Labels = added
 	}
 }
 

@@ -31,6 +31,19 @@ var Tool = &tool.Tool{
 	Login:     login,
 	NewParser: newParser,
 	Sniff:     sniff,
+	Facts: []tool.Fact{
+		{Label: "recordcount", Before: `"recordcount"="`, After: `"`},
+		{Label: "operationcount", Before: `"operationcount"="`, After: `"`},
+		{Label: "field_count", Before: `"fieldcount"="`, After: `"`},
+		{Label: "field_length", Before: `"fieldlength"="`, After: `"`},
+		{Label: "request_distribution", Before: `"requestdistribution"="`, After: `"`},
+		{Label: "target_rate", Before: `"target"="`, After: `"`},
+		{Label: "read_proportion", Before: `"readproportion"="`, After: `"`},
+		{Label: "update_proportion", Before: `"updateproportion"="`, After: `"`},
+		{Label: "insert_proportion", Before: `"insertproportion"="`, After: `"`},
+		{Label: "scan_proportion", Before: `"scanproportion"="`, After: `"`},
+		{Label: "readmodifywrite_proportion", Before: `"readmodifywriteproportion"="`, After: `"`},
+	},
 }
 
 func sniff(head []byte) int {

@@ -21,12 +21,18 @@ const Name = "pgbench"
 
 // Tool is pgbench.
 var Tool = &tool.Tool{
-	Name:            Name,
-	Programs:        []string{Name},
-	Describe:        describe,
-	Login:           login,
-	NewParser:       func(d tool.Description) tool.Parser { return newParser(d) },
-	Sniff:           sniff,
+	Name:      Name,
+	Programs:  []string{Name},
+	Describe:  describe,
+	Login:     login,
+	NewParser: func(d tool.Description) tool.Parser { return newParser(d) },
+	Sniff:     sniff,
+	Facts: []tool.Fact{
+		{Label: "scale", Before: "scaling factor: "}, {Label: "protocol", Before: "query mode: "}, {Label: "jobs", Before: "number of threads: "},
+		{Label: "transactions", Before: "number of transactions per client: "}, {Label: "max_tries", Before: "maximum number of tries: "},
+		{Label: "partition_method", Before: "partition method: "}, {Label: "partitions", Before: "partitions: "},
+		{Label: "server_version", Line: "pgbench (", Before: ", server ", After: ")"},
+	},
 	ReportsOnStderr: true,
 	ThreadLog:       threadLog,
 	// With --rate, latencies count from the scheduled start of a transaction.

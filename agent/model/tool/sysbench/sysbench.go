@@ -28,6 +28,13 @@ var Tool = &tool.Tool{
 	NewParser: func(d tool.Description) tool.Parser { return NewParser(d) },
 	OpenLoop:  openLoop,
 	Sniff:     Sniff,
+	Facts: []tool.Fact{
+		{Label: "rate", Before: "Target transaction rate: ", After: "/sec"}, {Label: "table_size", Before: "Inserting ", After: " records into"},
+		{Label: "cpu_max_prime", Before: "Prime numbers limit: "}, {Label: "cpu_max_prime", Before: "Maximum prime number checked in CPU test: "},
+		{Label: "file_block_size", Before: "Block size "}, {Label: "file_rw_ratio", Before: "Read/Write ratio for combined random IO test: "},
+		{Label: "memory_block_size", Before: "block size: "}, {Label: "memory_total_size", Before: "total size: "},
+		{Label: "memory_oper", Before: "operation: "}, {Label: "memory_scope", Before: "scope: "},
+	},
 }
 
 // openLoop reports whether the run is in the mode of --rate, in which latencies include the time in

@@ -98,7 +98,7 @@ func (p *Parser) word(text []byte, emit func(*tool.Report)) tool.Verdict {
 		return tool.Reported
 	case l.Literal("option c with value '"):
 		return p.setting(&l, "'", func(n int) { p.run.threads = series.Some(n) })
-	case l.Literal(" [connection]: "):
+	case l.Literal(" [connection]: "), l.Literal("[connection]: "):
 		return p.setting(&l, "", func(n int) { p.run.threads = series.Some(n) })
 	case l.Literal("option i with value '"):
 		return p.setting(&l, "'", func(n int) { p.run.every = n })
@@ -207,8 +207,10 @@ func (p *Parser) open(emit func(*tool.Report)) {
 
 // start reports the run's start, once.
 func (p *Parser) start(emit func(*tool.Report)) {
-	if p.number == 0 {
-		p.open(emit) // an output whose beginning is missing
+	if p.number == 0 { // an output whose beginning is missing, but perhaps not the end of its options
+		options := p.run
+		p.open(emit)
+		p.run = options
 	}
 	if p.run.started {
 		return

@@ -36,6 +36,10 @@ var Tool = &tool.Tool{
 	Login:     login,
 	NewParser: func(tool.Description) tool.Parser { return NewParser() },
 	Sniff:     Sniff,
+	Facts: []tool.Fact{
+		{Label: "warehouses", Before: "[warehouse]: "}, {Label: "ramp_up_seconds", Before: "[rampup]: ", After: " (sec.)"},
+		{Label: "warehouses", Before: "option w with value '", After: "'"}, {Label: "ramp_up_seconds", Before: "option r with value '", After: "'"},
+	},
 }
 
 // hasPrefix reports whether base is program followed by a suffix.

@@ -34,6 +34,10 @@ var Tool = &tool.Tool{
 	NewParser: func(tool.Description) tool.Parser { return newParser() },
 	Sniff:     sniff,
 
+	Echo: "Command line: ",
+	EchoLabels: func(options []string) map[string]string {
+		return describe(tool.Invocation{Program: "java", Args: append([]string{mainClasses[0]}, options...), Getenv: func(string) string { return "" }}).Labels
+	},
 	CountsFailures:  func(verb string) bool { return verb != "load" },
 	ReportsOnStderr: true,
 }

@@ -1,0 +1,98 @@
+package tool
+
+import (
+	"bytes"
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/benchwatch/benchwatch/agent/base/secret"
+)
+
+// Fact declares which text of a tool's output is the value of a label. docs/tools.md lists the facts of all tools.
+type Fact struct {
+	// Label is the name of the label, as Describe names the option.
+	Label string
+	// Line begins the line, after blanks; empty: Before begins it.
+	Line string
+	// Before and After enclose the value. It ends with the line if After is empty.
+	Before, After string
+}
+
+// Label is a fact of a run.
+type Label struct{ Name, Value string }
+
+const (
+	// longestFact bounds the value of a label in bytes.
+	longestFact = 128
+	// mostFacts bounds the labels of one report.
+	mostFacts = 64
+)
+
+// facts finds the facts of a tool in its lines.
+type facts struct {
+	tool    *Tool
+	first   [256]bool // bytes with which a line that has a fact can begin
+	pending []Label   // not in a report yet
+}
+
+func newFacts(t *Tool) facts {
+	f := facts{tool: t}
+	for _, fact := range t.Facts {
+		f.first[cmp.Or(fact.Line, fact.Before)[0]] = true
+	}
+	if t.Echo != "" {
+		f.first[t.Echo[0]] = true
+	}
+	return f
+}
+
+// read looks for facts in a line.
+func (f *facts) read(line []byte) {
+	text := bytes.TrimLeft(line, " \t")
+	if len(text) == 0 || !f.first[text[0]] {
+		return
+	}
+	if echo, ok := bytes.CutPrefix(text, []byte(f.tool.Echo)); ok && f.tool.Echo != "" {
+		labels := f.tool.EchoLabels(strings.Fields(string(echo)))
+		for _, name := range slices.Sorted(maps.Keys(labels)) {
+			f.add(name, labels[name])
+		}
+		return
+	}
+	for i := range f.tool.Facts {
+		fact := &f.tool.Facts[i]
+		rest, ok := bytes.CutPrefix(text, []byte(cmp.Or(fact.Line, fact.Before)))
+		if ok && fact.Line != "" {
+			_, rest, ok = bytes.Cut(rest, []byte(fact.Before))
+		}
+		if !ok {
+			continue
+		}
+		value := bytes.TrimRight(rest, " \r")
+		if fact.After != "" {
+			if value, _, ok = bytes.Cut(rest, []byte(fact.After)); !ok {
+				continue
+			}
+		}
+		f.add(fact.Label, strings.TrimSpace(string(value)))
+	}
+}
+
+// add keeps a label for the next report. A value of 0 is an option that is off, which Describe does not name either.
+func (f *facts) add(name, value string) {
+	if value == "" || value == "0" || len(value) > longestFact || len(f.pending) >= mostFacts ||
+		slices.ContainsFunc(f.pending, func(l Label) bool { return l.Name == name }) {
+		return
+	}
+	f.pending = append(f.pending, Label{name, secret.Value(name, value)})
+}
+
+// attach adds the labels that no report has yet to a report of a run.
+func (f *facts) attach(r *Report) {
+	if len(f.pending) == 0 || r.Kind != Start && r.Kind != Interval && r.Kind != Summary {
+		return
+	}
+	r.Labels, f.pending = f.pending, nil
+}
