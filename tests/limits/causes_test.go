@@ -97,6 +97,16 @@ var causes = map[string]planted{
 		event:  events["row locks in a transaction"],
 		better: []string{strings.Replace(events["row locks in a transaction"], "WHERE id = 1\"", "WHERE id = \" .. sysbench.rand.uniform(1, 100000)", 1)},
 	},
+	"gaps": {
+		cause: "deadlocks", of: one(cause.RowLocks),
+		prepare: []string{"CREATE TABLE sbtest.gap (id INT PRIMARY KEY, v INT, KEY (v))", "INSERT INTO sbtest.gap SELECT id * 1000, id * 1000 FROM sbtest.sbtest1 WHERE id <= 5"},
+		event: `local n = sysbench.rand.uniform(1, 1000000000)
+ con:query("BEGIN")
+ con:query("SELECT * FROM gap WHERE v = 2500 FOR UPDATE")
+ pcall(function() con:query("REPLACE INTO gap VALUES (" .. n .. ", 2500)") end)
+ pcall(function() con:query("ROLLBACK") end)`,
+		remedy: []string{"SET GLOBAL tx_isolation = 'READ-COMMITTED'"}, undo: []string{"DROP TABLE sbtest.gap"},
+	},
 	"script that computes": {
 		cause: "the tool's own work", of: []cause.Limit{cause.SharedCPU, cause.ToolCPU, cause.GeneratorCPU, cause.Neighbours},
 		event: `local x = 0
@@ -104,12 +114,12 @@ var causes = map[string]planted{
  con:query("SELECT " .. x)`,
 		better: []string{`con:query("SELECT 1")`},
 	},
-	"nothing planted, reads of rows":          {event: `con:query("SELECT c FROM sbtest1 WHERE id = " .. sysbench.rand.uniform(1, 100000))`},
-	"nothing planted, oltp_read_only":         {args: []string{"oltp_read_only"}},
-	"nothing planted, oltp_read_only as text": {args: []string{"oltp_read_only", "--db-ps-mode=disable"}},
-	"nothing planted, oltp_update_non_index":  {args: []string{"oltp_update_non_index", "--rand-type=uniform"}},
-	"nothing planted, oltp_insert":            {args: []string{"oltp_insert"}},
-	"nothing planted, oltp_read_write":        {args: []string{"oltp_read_write", "--rand-type=uniform", "--db-ps-mode=disable"}},
+	"nothing planted in reads of rows":          {event: `con:query("SELECT c FROM sbtest1 WHERE id = " .. sysbench.rand.uniform(1, 100000))`},
+	"nothing planted in oltp_read_only":         {args: []string{"oltp_read_only"}},
+	"nothing planted in oltp_read_only as text": {args: []string{"oltp_read_only", "--db-ps-mode=disable"}},
+	"nothing planted in oltp_update_non_index":  {args: []string{"oltp_update_non_index", "--rand-type=uniform"}},
+	"nothing planted in oltp_insert":            {args: []string{"oltp_insert"}},
+	"nothing planted in oltp_read_write":        {args: []string{"oltp_read_write", "--rand-type=uniform", "--db-ps-mode=disable"}},
 }
 
 // tables returns the statements for small tables.

@@ -112,6 +112,14 @@ func (v *View) Increase(m *measure.Measure) float64 {
 	return v.Record.Increase(m)
 }
 
+// IncreaseBy is Increase for each value of a label.
+func (v *View) IncreaseBy(m *measure.Measure, label string) map[string]float64 {
+	if v.Record == nil {
+		return nil
+	}
+	return v.Record.IncreaseBy(m, label)
+}
+
 // Cluster returns how much the counters of a measure grew on all servers of the run together.
 func (v *View) Cluster(m *measure.Measure) float64 {
 	if v.Record == nil {

@@ -78,6 +78,9 @@ const missing = "active sessions: the right PROCESS, or with performance_schema 
 type Detail struct {
 	states   engine.SessionStates
 	slowTill time.Time // zero: the server was fast enough
+	// locks are the waits for row locks that were seen, read at locksAt.
+	locks   map[string]float64
+	locksAt time.Time
 }
 
 type state = engine.SessionState
@@ -135,6 +138,14 @@ func (d *Detail) Read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, ou
 	}
 	if n, ok := tick.Status.Number("Innodb_row_lock_current_waits"); ok {
 		d.move(counts, n, state{Class: engine.RowLock, Event: rowLockWait}, lockRank)
+		if err := d.readLocks(own, q, tick, n, out); err != nil {
+			if own.Err() != nil && ctx.Err() == nil { // as for the sessions themselves
+				d.slowTill = time.Now().Add(askAgain)
+				out.Missing = append(out.Missing, tooSlow)
+				return nil
+			}
+			return err
+		}
 	}
 	if n, ok := tick.Status.Number("Innodb_data_pending_reads"); ok {
 		for s, seen := range counts { // visible in performance_schema
