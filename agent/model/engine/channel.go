@@ -125,8 +125,9 @@ func (t *lagTracker) follow(samples []*Sample) (followers, roots map[*Sample]boo
 	return followers, roots
 }
 
-// keepSources adds the positions of the replicas' sources to their histories, and to now the last position of
-// those that do not answer.
+// keepSources adds the positions of the replicas' sources to their histories. For a source that does not answer it
+// is what its replica has received; otherwise the source would seem to have moved during the whole time when it
+// answers again.
 func (t *lagTracker) keepSources(now Sources, samples, replicas []*Sample) {
 	at := map[string]time.Time{}
 	for _, s := range samples {
@@ -155,7 +156,6 @@ func (t *lagTracker) keepSources(now Sources, samples, replicas []*Sample) {
 				if received := s.Status.Received; received != nil && len(s.Status.Channels) == 1 {
 					h.add(received, s.Answered, false)
 				}
-				now[id] = h.entries[len(h.entries)-1].position
 			}
 		}
 	}

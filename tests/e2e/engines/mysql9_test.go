@@ -231,3 +231,5 @@ func TestMySQL9StatementsAndWaits(t *testing.T) {
 		checkRowLockWait(t, s, s.account(t, "waits", "SELECT ON performance_schema.threads", "SELECT ON performance_schema.events_waits_current"))
 	})
 }
+
+func TestMySQL9Sources(t *testing.T) { checkSources(t, start(t, servers.MySQL9, 3), mysqlDialect) }
