@@ -45,6 +45,10 @@ type state struct {
 	threads                 series.Optional[int]
 
 	interval   *tool.Report // the last one
+	unsized    *tool.Report // the first one, while its length is unknown
+	covered    float64      // the sum of the lengths of all intervals
+	usual      float64      // the length of the last interval that has one
+	incomplete bool         // other intervals have no length
 	intervalAt time.Time
 	phase      tool.Phase
 
@@ -212,16 +216,50 @@ func (s *state) addInterval(r *tool.Report, at time.Time) {
 	s.interval.CopyFrom(r)
 	s.intervalAt = at
 	s.phase = r.Phase
-	if r.Threads.Known {
+	if r.Threads.Value > s.threads.Value { // threads that have ended are not printed any more
 		s.threads = r.Threads
 	}
 	for _, c := range r.Counts {
 		s.counter(c.Operation).intervals += float64(c.N)
 	}
+	s.cover(r)
 	if !r.IntervalSeconds.Known {
 		return
 	}
-	seconds := r.IntervalSeconds.Value
+	s.integrate(r, r.IntervalSeconds.Value)
+}
+
+// cover keeps account of the time that the intervals cover. The length of a first interval is known from the second one.
+func (s *state) cover(r *tool.Report) {
+	switch length := r.IntervalSeconds; {
+	case length.Known:
+		s.covered += length.Value
+		s.usual = length.Value
+		if first := s.unsized; first != nil {
+			if s.unsized = nil; first.ElapsedSeconds.Value >= length.Value {
+				s.integrate(first, length.Value)
+				s.covered += length.Value
+			}
+		}
+	case s.covered == 0 && s.unsized == nil && r.ElapsedSeconds.Known && !s.incomplete:
+		s.unsized = r.Clone()
+	default:
+		s.incomplete = true
+	}
+}
+
+// seconds is how much time the intervals cover, according to the tool's clock or, if a part of the run is not in the
+// output, to the sum of their lengths.
+func (s *state) seconds() series.Optional[float64] {
+	elapsed := s.interval.ElapsedSeconds
+	if elapsed.Known && !s.incomplete && s.covered > 0 && elapsed.Value-s.covered > 1.5*s.usual {
+		return series.Some(s.covered)
+	}
+	return elapsed
+}
+
+// integrate adds the rates of an interval to the counters of the operations without counts.
+func (s *state) integrate(r *tool.Report, seconds float64) {
 	n := 0
 	for _, rate := range r.Rates {
 		if r.Count(rate.Operation).Known {
@@ -297,7 +335,7 @@ func (s *state) final() *Summary {
 	for _, op := range sortedKeys(s.totals) {
 		total := s.totals[op].value()
 		sum.Counts = append(sum.Counts, tool.Count{Operation: op, N: uint64(total)})
-		if e := sum.ElapsedSeconds; e.Known && e.Value > 0 {
+		if e := s.seconds(); e.Known && e.Value > 0 {
 			sum.Rates = append(sum.Rates, tool.Rate{Operation: op, PerSecond: total / e.Value})
 		}
 	}

@@ -3,6 +3,7 @@ package ingest
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -264,6 +265,32 @@ func TestErrorTotal(t *testing.T) {
 		snap := s.snapshot(meta, time.Time{})
 		if got := snap.ErrorTotal(); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// TestWhatWasNotSeenIsNotCounted guards that the rate of a run is of the seconds that its log covers.
+func TestWhatWasNotSeenIsNotCounted(t *testing.T) {
+	line := func(second, threads int) string {
+		return fmt.Sprintf("[ %ds ] thds: %d tps: 100.00 qps: 2000.00 (r/w/o: 1400.00/400.00/200.00) lat (ms,95%%): 5.00 err/s: 0.00 reconn/s: 0.00\n", second, threads)
+	}
+	for name, seconds := range map[string][]int{
+		"without its beginning": {93, 94, 95, 96}, "with a hole": {1, 2, 3, 9, 10, 11}, "without the option of the interval": {1, 2, 3, 4}, "complete": {1, 2},
+	} {
+		var log strings.Builder
+		for i, second := range seconds {
+			log.WriteString(line(second, 8-i))
+		}
+		parts, err := SplitLog(t.Context(), section([]byte(log.String())), sysbench.Tool, 0, time.Time{})
+		if err != nil || len(parts) != 1 {
+			t.Fatal(name, len(parts), err)
+		}
+		snap := parts[0].Snapshot()
+		if got := snap.Summary.Report().Rate(tool.Transaction); got.Value != 100 {
+			t.Errorf("%s: %v transactions/s, want 100", name, got.Value)
+		}
+		if snap.Threads.Value != 8 {
+			t.Errorf("%s: %d threads, want 8: others have ended", name, snap.Threads.Value)
 		}
 	}
 }

@@ -157,15 +157,26 @@ func (j *judge) intervals() {
 	if !(step > 0) {
 		return
 	}
-	missing := 0
+	missing, head := 0, 0.0
+	if len(v.Elapsed) > 0 {
+		head = v.Elapsed[0] - step
+	}
+	if head > 0.5*step && !v.QuietWarmup {
+		missing = int(math.Round(head / step))
+		j.add(Warning, "0:00 to %s is not in the log: rates and means are of the rest", table.Clock(head))
+	}
 	for gap, count := range v.Distances.Each {
 		if gap > 1.5*step {
 			missing += count * (int(math.Round(gap/step)) - 1)
 		}
 	}
-	if missing > 0 {
+	switch {
+	case missing > 0 && v.Distances.Max > 1.5*step:
 		j.add(Warning, "%d of %d intervals are missing; the longest gap is %.1f s, at %s",
 			missing, v.N+missing, v.Distances.Max, table.Clock(v.Distances.MaxAt))
+		return
+	case missing > 0:
+		j.add(Warning, "%d of %d intervals are missing", missing, v.N+missing)
 		return
 	}
 	j.add(Good, "%s of %.3g s, none missing", table.Plural(v.N, "interval"), step)

@@ -101,7 +101,7 @@ func TestCompare(t *testing.T) {
 	if v.Groups[0].Name != "<b>" || v.Groups[1].Name != "b" || v.Groups[1].Runs[0].ID != "b" {
 		t.Errorf("groups: %+v", v.Groups)
 	}
-	if row := strings.Join(blockOf(t, v.Sections, "measures").Rows[0], "|"); row != "tps|5.00|10.00|2.000|+100.0 %, too short to tell" {
+	if row := strings.Join(blockOf(t, v.Sections, "measures").Rows[0], "|"); row != "tps|10.00|20.00|2.000|+100.0 %, too short to tell" {
 		t.Errorf("first row: %s of %s", row, body)
 	}
 	if differs := blockOf(t, v.Sections, "summary").Facts; len(differs) != 1 || differs[0] != (document.Term{Name: "via", Value: "direct → proxy"}) {
