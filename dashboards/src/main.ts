@@ -11,12 +11,13 @@ import { groupPage } from './group';
 import { liveRun } from './live-run';
 import { mongodb } from './mongodb';
 import { mysql } from './mysql';
+import { postgresql } from './postgresql';
 import { proxy } from './proxy';
 import { replicationPage } from './replication';
 import { runsPage } from './runs';
 import { tidb } from './tidb';
 
-const pages = [liveRun, runsPage, groupPage, mysql, galera, replicationPage, mongodb, tidb, aurora, proxy, agentPage];
+const pages = [liveRun, runsPage, groupPage, mysql, galera, replicationPage, mongodb, postgresql, tidb, aurora, proxy, agentPage];
 
 const folder = process.argv[2] ?? join(__dirname, '../..');
 for (const page of pages) {
