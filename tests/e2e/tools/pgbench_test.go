@@ -1,7 +1,6 @@
 //go:build e2e
 
-// Package tools tests tools with a server that benchwatch does not sample: pgbench on PostgreSQL,
-// on loopback (`make e2e`).
+// Package tools tests pgbench on PostgreSQL, on loopback (`make e2e`).
 package tools
 
 import (
