@@ -195,9 +195,18 @@ func (c *planted) judge(t *testing.T, v *limits.Verdict) {
 			}
 		}
 	}
-	first := &v.Findings[0]
-	if c.cause != "" && (len(first.Causes) == 0 || first.Causes[0].Cause != c.cause || !slices.Contains(c.of, first.Limit)) {
-		t.Errorf("the first finding is %s, want the cause %q first", first.Limit, c.cause)
+	for i := range v.Findings {
+		f := &v.Findings[i]
+		named := slices.ContainsFunc(f.Causes, func(found limits.CauseFinding) bool { return found.Cause == c.cause })
+		if named && slices.Contains(c.of, f.Limit) {
+			return
+		}
+		if f.Limit != cause.Neighbours { // the machine is not quiet: the next finding counts
+			break
+		}
+	}
+	if c.cause != "" {
+		t.Errorf("the first finding is %s, want the cause %q", v.Findings[0].Limit, c.cause)
 	}
 }
 
