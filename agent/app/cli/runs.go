@@ -125,8 +125,13 @@ func (r *runsCommand) local(s Streams) (rows []review.Row, all int, err error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	foreign := 0 // runs whose output only their owner may read
-	for _, id := range ids {
+	foreign := 0           // runs whose output only their owner may read
+	timed, second := 0, "" // rows of runs whose ids have their start, and the last one's second
+	for _, id := range rundir.NewestFirst(ids) {
+		hasTime := rundir.HasTime(id)
+		if r.last > 0 && timed >= r.last && hasTime && !strings.HasPrefix(id, second) {
+			break // the rest began earlier
+		}
 		dir := rundir.At(r.dataDir, id)
 		meta, err := dir.Load()
 		if err != nil {
@@ -144,6 +149,10 @@ func (r *runsCommand) local(s Streams) (rows []review.Row, all int, err error) {
 			s.notice("run %s: %v", id, err)
 		}
 		rows = append(rows, review.NewRow(&snap))
+		if hasTime {
+			timed++
+			second, _, _ = strings.Cut(id, "-")
+		}
 	}
 	if foreign > 0 {
 		s.notice("the output of %s belongs to other users and can't be read: what it has is missing here", table.Plural(foreign, "run"))

@@ -6,17 +6,22 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 	"time"
 )
 
-const maxID = 100
+const (
+	maxID = 100
+	// idTime begins the ids of NewID.
+	idTime = "20060102T150405Z"
+)
 
 // NewID makes a readable id that sorts by time, such as 20261121T021403Z-oltp_read_write-t16. n
 // above 1 distinguishes runs of the same second.
 func NewID(start time.Time, workload string, threads, n int) string {
-	id := start.UTC().Format("20060102T150405Z")
+	id := start.UTC().Format(idTime)
 	if w := plain(workload); w != "" {
 		id += "-" + w
 	}
@@ -89,4 +94,27 @@ func CheckID(id string) error {
 		}
 	}
 	return nil
+}
+
+// HasTime reports whether an id begins with the start of its run, as NewID writes it. Users choose other ids.
+func HasTime(id string) bool {
+	begin, _, ok := strings.Cut(id, "-")
+	_, err := time.Parse(idTime, begin)
+	return ok && err == nil
+}
+
+// NewestFirst returns ids in the order in which their runs began, the last one first, after those that users chose.
+func NewestFirst(ids []string) []string {
+	ordered := slices.Clone(ids)
+	slices.SortStableFunc(ordered, func(a, b string) int {
+		aTimed, bTimed := HasTime(a), HasTime(b)
+		if aTimed != bTimed {
+			if aTimed {
+				return 1
+			}
+			return -1
+		}
+		return strings.Compare(b, a)
+	})
+	return ordered
 }
