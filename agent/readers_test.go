@@ -21,6 +21,7 @@ var trustedReads = map[string]string{
 	"model/engine/atlasproxy/sockets.go: os.ReadFile": "procfs",
 	"many/archive/location.go: os.ReadFile":           "sysfs, and the file with the user's credentials",
 	"model/engine/atlasproxy/process.go: os.ReadFile": "procfs",
+	"model/engine/postgresql/conn.go: os.ReadFile":    "procfs",
 	"model/tool/tooltest/tooltest.go: os.ReadFile":    "test data",
 }
 
