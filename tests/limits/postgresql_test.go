@@ -55,7 +55,7 @@ func (p *pg) connect(t *testing.T) *pgconn.PgConn {
 
 func (p *pg) exec(t *testing.T, c *pgconn.PgConn, statement string) {
 	t.Helper()
-	if _, err := c.Exec(t.Context(), statement).ReadAll(); err != nil {
+	if _, err := c.Exec(context.Background(), statement).ReadAll(); err != nil {
 		t.Fatalf("%s: %v", statement, err)
 	}
 }
@@ -174,7 +174,7 @@ func TestPostgreSQLCauses(t *testing.T) {
 			return []string{"-c", "8", "-T", "12", "-N"}, nil
 		}, slices.Concat(cpu, []cause.Limit{cause.Commit, cause.Disk, cause.Checkpoint, cause.Latches}), "requested checkpoints", "max_wal_size"},
 		{"commits", func(t *testing.T) ([]string, func()) {
-			return []string{"-c", "4", "-T", "8", "-f", script(t, "\\set a random(1, 2000000)\nUPDATE pgbench_accounts SET abalance = 1 WHERE aid = :a;\n")}, nil
+			return []string{"-c", "4", "-T", "8", "-f", script(t, "\\set a random(1, 100000)\nUPDATE pgbench_accounts SET abalance = 1 WHERE aid = :a;\n")}, nil
 		}, slices.Concat(cpu, []cause.Limit{cause.Commit}), "", ""},
 		{"max_connections", func(t *testing.T) ([]string, func()) {
 			return []string{"-c", "150", "-j", "10", "-T", "5", "-S"}, nil

@@ -302,7 +302,7 @@ func deadRowsLeft(v *cause.View) (cause.Found, bool) {
 	if !(share >= mostDeadShare) || !(dead >= 1000) {
 		return cause.Found{}, false
 	}
-	f := cause.Found{Part: share, Evidence: fmt.Sprintf("%s of the rows in the tables were dead (%s)", table.Share(share), table.Rounded(dead))}
+	f := cause.Found{Part: share, Evidence: fmt.Sprintf("%s of the rows in a table were dead (%s in all tables)", table.Share(share), table.Rounded(dead))}
 	switch {
 	case age >= oldSnapshot:
 		f.Evidence += fmt.Sprintf(", and none that is newer than the oldest snapshot can be removed: that is %s transactions old", table.Rounded(age))

@@ -126,12 +126,13 @@ var (
 	scanRows   = tableTable.Map(measure.NewCounter("postgresql_scan_rows_total", "Rows read by scans of the connected database's tables.", "kind"), "sequential: seq_tup_read", "index: idx_tup_fetch")
 	updates    = tableTable.Map(measure.NewCounter("postgresql_row_updates_total", "Rows updated in the connected database."), "updated")
 	hotUpdates = tableTable.Map(measure.NewCounter("postgresql_row_updates_hot_total", "Rows updated without a change of an index (heap-only tuples)."), "hot")
-	liveRows   = tableTable.Map(measure.NewGauge("postgresql_live_rows", "Rows of the connected database's tables, as estimated by the server."), "live")
+	_          = tableTable.Map(measure.NewGauge("postgresql_live_rows", "Rows of the connected database's tables, as estimated by the server."), "live")
 	deadRows   = tableTable.Map(measure.NewGauge("postgresql_dead_rows", "Dead rows of the connected database's tables, as estimated by the server."), "dead")
 	vacuumed   = tableTable.Map(measure.NewCounter("postgresql_vacuums_total", "VACUUMs of tables that ended, by who started them.", "by"), "autovacuum: autovacuums", "command: vacuums")
 	analyzed   = tableTable.Map(measure.NewCounter("postgresql_analyzes_total", "ANALYZEs of tables that ended, by who started them.", "by"), "autovacuum: autoanalyzes", "command: analyzes")
 
 	tableDead    = measure.NewGauge("postgresql_table_dead_rows", "Dead rows of the ten tables with the most.", "relation")
+	worstDead    = measure.NewGauge("postgresql_worst_dead_rows_ratio", "Share of dead rows in the table with the largest share, of the ten tables with the most dead rows and at least 1000 of them.")
 	tableLive    = measure.NewGauge("postgresql_table_live_rows", "Rows of the same tables.", "relation")
 	tableScanned = measure.NewCounter("postgresql_table_scan_rows_total", "Rows read by sequential scans of the same tables.", "relation")
 
@@ -172,7 +173,7 @@ var (
 	OldestSnapshot    = engine.NewMeasure(672, "oldest_snapshot", "Oldest snapshot", "transactions whose dead rows can't be removed", measure.Count, measure.Max, measure.ValueOf(snapshotAge))
 	_                 = engine.NewMeasure(673, "autovacuum_workers", "Autovacuum workers", "running", measure.Count, measure.Max, measure.ValueOf(processes).On(labelBackend, "autovacuum worker"))
 	DeadRows          = engine.NewMeasure(674, "dead_rows", "Dead rows", "of the connected database, as the server estimates", measure.Count, measure.Max, measure.ValueOf(deadRows))
-	DeadShare         = engine.NewMeasure(675, "dead_share", "Dead rows, of all", "as the server estimates", measure.Ratio, measure.Max, measure.ValueOf(deadRows).Over(deadRows, liveRows))
+	DeadShare         = engine.NewMeasure(675, "dead_share", "Dead rows, of all of a table", "of the table with the largest share, as the server estimates", measure.Ratio, measure.Max, measure.ValueOf(worstDead))
 	HotShare          = engine.NewMeasure(676, "hot_updates", "Updates without a change of an index", "share of all updates (HOT)", measure.Ratio, measure.Mean, measure.RateOf(hotUpdates).Over(updates))
 	_                 = engine.NewMeasure(677, "freeze_age", "Freeze age", "transactions since the oldest unfrozen one", measure.Count, measure.Last, measure.ValueOf(freezeAge))
 

@@ -28,6 +28,8 @@ const (
 	// largestCatalog is the size of pg_class in bytes, about 1,700 tables with their indexes, up to which
 	// the tables of a database are read. With 20,000 tables that would take the server 0.3 s.
 	largestCatalog = 1 << 20
+	// leastDead is the number of dead rows from which on their share in a table counts.
+	leastDead = 1000
 	// mostBuffers is the size of shared buffers in bytes up to which their states are counted.
 	mostBuffers = 8 << 30
 )
@@ -468,6 +470,11 @@ func (p *prober) slow(ctx context.Context, t *tick) error {
 			statement{"tables", tables, "rows of tables", func(r row) { tableTable.Read(t.out, r.number) }},
 			statement{"most_dead", mostDead, "", func(r row) {
 				if name := r.text("relation"); !has(t.out, tableDead, name) { // another schema may have the same name
+					dead, _ := r.number("dead")
+					live, _ := r.number("live")
+					if before, _ := t.out.Get(worstDead); dead >= leastDead && dead/(dead+live) > before {
+						setOnce(t.out, worstDead, dead/(dead+live))
+					}
 					set(t.out, tableDead, r, "dead", name)
 					set(t.out, tableLive, r, "live", name)
 					set(t.out, tableScanned, r, "scanned", name)
