@@ -15,6 +15,10 @@ var (
 		ID: "qps", Noun: "queries", Title: "Queries", Short: "qps", Note: "statements per second, as the tool reports them",
 		Unit: measure.PerSecond, Scope: measure.Run, Summary: measure.Mean, ChartOf: Throughput, MoreIsBetter: true, Rank: 110,
 	})
+	// Operations of tools that print no queries: files, documents.
+	ReadRate  = operationRate("read_rate", "Reads", "reads", 112)
+	WriteRate = operationRate("write_rate", "Writes", "writes", 114)
+	SyncRate  = operationRate("fsync_rate", "Fsyncs", "fsyncs", 116)
 	// HeadlineLatency is the latency that Headline chooses. Its statistic differs between tools.
 	HeadlineLatency = measure.New(measure.Measure{
 		ID: "latency", Title: "Latency", Short: "latency", Note: "of each interval, as the tool reports it",
@@ -33,6 +37,21 @@ var (
 		Unit: measure.Count, Scope: measure.Run, Summary: measure.Last, NoChart: true, Rank: 420,
 	})
 )
+
+// operationRate returns the rate of an operation; unknown if the tool prints queries, of which it is a kind.
+func (r *Report) operationRate(operation string) series.Optional[float64] {
+	if r.Rate(Query).Known {
+		return series.Optional[float64]{}
+	}
+	return r.Rate(operation)
+}
+
+func operationRate(id, title, short string, rank int) *measure.Measure {
+	return measure.New(measure.Measure{
+		ID: id, Noun: short, Title: title, Short: short, Note: short + " per second, as the tool reports them",
+		Unit: measure.PerSecond, Scope: measure.Run, Summary: measure.Mean, NoChart: true, MoreIsBetter: true, Rank: rank,
+	})
+}
 
 // Numbers that a tool prints for an interval or a run in addition to its operations. To appear in
 // everything that benchwatch prints, a number only has to be declared here and set by a parser.
@@ -71,6 +90,12 @@ func (r *Report) Value(m *measure.Measure) series.Optional[float64] {
 		return r.Rate(Transaction)
 	case QueryRate:
 		return r.Rate(Query)
+	case ReadRate:
+		return r.operationRate(Read)
+	case WriteRate:
+		return r.operationRate(Write)
+	case SyncRate:
+		return r.operationRate("fsync")
 	case HeadlineLatency:
 		l := r.Headline()
 		return series.Optional[float64]{Value: l.Value.Seconds, Known: l.Known}
