@@ -334,7 +334,7 @@ test('the result of an ended run is of the whole run, and percentiles have no me
   const page = await open('#/runs/20261120T020000Z-tiles');
   await page.locator('#chart-run-latency canvas').waitFor();
   await complete(page);
-  assert.match(await section(page, 'result').innerText(), /threads\s+8[\s\S]*tps\s+95\.00[\s\S]*errors\s+0/);
+  assert.match(await section(page, 'result').innerText(), /threads\s+8[\s\S]*tps\s+100\.0[\s\S]*errors\s+0/);
   assert.match(await legend(page, 'run-latency').innerText(), /p95\s*median 1\.04 ms/);
   assert.match(await legend(page, 'run-transactions').innerText(), /^\s*transaction\s*mean 100/);
   await legend(page, 'run-transactions').getByRole('button', { name: /more/ }).click();
@@ -394,7 +394,7 @@ test('the list is sorted, filtered, grouped and cut, says so, and is in the addr
   await again.close();
   await page.getByRole('link', { name: 'Compare 2 selected' }).click();
   await page.locator('#chart-run-transactions canvas').waitFor();
-  assert.match(await section(page, 'measures').innerText(), /tps\s+6\.67\s+13\.33\s+2\.000\s+\+100\.0 %, too short to tell/);
+  assert.match(await section(page, 'measures').innerText(), /tps\s+10\.00\s+20\.00\s+2\.000\s+\+100\.0 %, too short to tell/);
   await page.getByRole('heading', { name: 'What differs' }).waitFor();
   await page.close();
 });
@@ -533,7 +533,7 @@ test('what the user required is at the top, met or not', async () => {
   await page.locator('.id', { hasText: '1 of 3 requirements not met' }).waitFor();
   assert.equal(await page.locator('.id.warning').count(), 1);
   const result = await section(page, 'result').innerText();
-  assert.match(result, /good\s+tps>50 is met: 95\.00/);
+  assert.match(result, /good\s+tps>50 is met: 100\.00/);
   assert.match(result, /unknown\s+lag<5s is not known/);
   await page.close();
 });
@@ -610,7 +610,7 @@ test('the statements of a run are shown and compared', async () => {
   await comparison.setViewportSize({ width: 1400, height: 900 });
   const difference = section(comparison, 'statements').locator('tbody tr').first();
   await difference.waitFor();
-  assert.match(await difference.innerText(), /AND "<b>" < \?\s+1\.11\s+27\.70\s+\+26\.59\s+2\.00 → 50\.00/);
+  assert.match(await difference.innerText(), /AND "<b>" < \?\s+1\.05\s+26\.32\s+\+25\.26\s+2\.00 → 50\.00/);
   if (process.env.PICTURES) await comparison.screenshot({ path: `${process.env.PICTURES}/compare.png`, fullPage: true });
   await comparison.close();
 });
