@@ -43,17 +43,17 @@ func (s *summary) reset() {
 	s.report.Reset(tool.Summary, 0)
 }
 
-// readRow splits "[READ], AverageLatency(us), 11537.4".
+// readRow splits "[READ], AverageLatency(us), 11537.4". YCSB 0.1 has no blank after some commas.
 func readRow(text []byte) (metric, measurement, value []byte, ok bool) {
 	if len(text) == 0 || text[0] != '[' {
 		return nil, nil, nil, false
 	}
-	end := bytes.Index(text, []byte("], "))
+	end := bytes.Index(text, []byte("],"))
 	last := bytes.LastIndex(text, []byte(", "))
 	if end < 2 || last <= end+2 {
 		return nil, nil, nil, false
 	}
-	return text[1:end], text[end+3 : last], text[last+2:], true
+	return text[1:end], bytes.TrimPrefix(text[end+2:last], []byte(" ")), text[last+2:], true
 }
 
 // isFirst reports whether this figure begins a summary.
@@ -75,6 +75,9 @@ func (s *summary) add(g *groups, metric, measurement, value []byte) tool.Verdict
 	}
 	m := string(measurement)
 	if status, ok := strings.CutPrefix(m, "Return="); ok {
+		if status == "0" { // YCSB 0.1 prints numbers
+			status = "OK"
+		}
 		return s.addReturn(n, status, value)
 	}
 	if m == "Operations" || m == "Total Operations" {
@@ -94,6 +97,11 @@ func (s *summary) add(g *groups, metric, measurement, value []byte) tool.Verdict
 		s.distribution(n.operation).millis = true
 		return tool.Ignored
 	}
+	unit := microseconds
+	if in, ok := strings.CutSuffix(m, "Latency(ms)"); ok { // YCSB 0.1
+		m, unit = in+"Latency(us)", -3
+		s.distribution(n.operation).millis = true
+	}
 	stat := statistic(m)
 	if stat == "" {
 		return s.addBucket(n, measurement, value)
@@ -104,7 +112,7 @@ func (s *summary) add(g *groups, metric, measurement, value []byte) tool.Verdict
 	if bytes.Equal(s.metric, metric) && s.count == 0 {
 		return tool.Ignored // placeholders if there are no samples
 	}
-	v, ok := decimal.Parse(value, microseconds)
+	v, ok := decimal.Parse(value, unit)
 	switch {
 	case string(value) == "NaN":
 		return tool.Ignored

@@ -86,6 +86,7 @@ func sniff(head []byte) int {
 		{"site.ycsb.Client -", 98},
 		{"com.yahoo.ycsb.Client -", 98},
 		{"[OVERALL], RunTime(ms), ", 98},
+		{"[OVERALL],RunTime(ms), ", 98}, // 0.1
 		{" current ops/sec; ", 95},
 		{`"metric" : "OVERALL"`, 95},
 		{`"metric":"OVERALL"`, 95},
