@@ -25,7 +25,7 @@ func TestOldestForm(t *testing.T) {
 	})
 	want := []string{
 		`{"kind":"start","run":1,"tool":"ycsb","tool_version":"0.1","workload":"workloada","command":"run","labels":{"binding":"BasicDB"}}`,
-		`{"kind":"histogram","run":1,"op":"update","cumulative":true,"buckets":[[0,464],[0.001,27]]}`,
+		`{"kind":"histogram","run":1,"op":"update","cumulative":true,"buckets":[[0.001,464],[0.002,27]]}`,
 		`{"kind":"summary","run":1,"elapsed_seconds":10.11,"checkpoint":false,"rates":{"transaction":98.91196834817013,"update":48.56577645895153},` +
 			`"counts":{"transaction":1000,"update":491,"error":0},"latency_seconds":{"update":{"avg":0.000054989816700611,"min":0,"max":0.001,"p95":0.001,"p99":0.001}}}`,
 	}
