@@ -323,7 +323,7 @@ func (p *postgresql) query(ctx context.Context, n int, database, statements stri
 	if err != nil {
 		return nil, fmt.Errorf("server %d: %w", n, err)
 	}
-	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // nothing depends on it
+	defer conn.Close(context.WithoutCancel(ctx))
 	results, err := conn.Exec(ctx, statements).ReadAll()
 	if err != nil {
 		return nil, fmt.Errorf("server %d: %w", n, err)

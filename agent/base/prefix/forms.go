@@ -2,6 +2,7 @@ package prefix
 
 import (
 	"bytes"
+	"strings"
 	"time"
 	"unicode/utf8"
 )
@@ -249,11 +250,11 @@ func (s *Stripper) priority(line []byte, l *Line) ([]byte, bool) {
 		rest = after
 	}
 	if bytes.HasPrefix(rest, []byte("[")) {
-		close := bytes.LastIndex(rest, []byte("] "))
-		if close < 0 {
+		end := bytes.LastIndex(rest, []byte("] "))
+		if end < 0 {
 			return nil, false
 		}
-		rest = rest[close+2:]
+		rest = rest[end+2:]
 	} else if _, after, found := bytes.Cut(rest, []byte(" ")); found {
 		rest = after
 	} else {
@@ -585,7 +586,7 @@ func isNumbers(text []byte) bool {
 	for _, c := range text {
 		digit := '0' <= c && c <= '9'
 		digits = digits || digit
-		if !digit && bytes.IndexByte([]byte(" .,-+eE"), c) < 0 {
+		if !digit && strings.IndexByte(" .,-+eE", c) < 0 {
 			return false
 		}
 	}

@@ -148,7 +148,7 @@ func (t *lagTracker) keepSources(now Sources, samples, replicas []*Sample) {
 				t.sources[id] = h
 				fallthrough
 			case position != nil:
-				if h.last != at[id] {
+				if !h.last.Equal(at[id]) {
 					h.add(position, at[id], true)
 					h.last = at[id]
 				}

@@ -1,9 +1,6 @@
 package limits
 
 import (
-	_ "github.com/benchwatch/benchwatch/agent/model/engine/registry"
-	_ "github.com/benchwatch/benchwatch/agent/model/host"
-
 	"fmt"
 	"math"
 	"slices"
@@ -11,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/benchwatch/benchwatch/agent/model/cause"
+	_ "github.com/benchwatch/benchwatch/agent/model/engine/registry"
+	_ "github.com/benchwatch/benchwatch/agent/model/host"
 )
 
 var nan = math.NaN()

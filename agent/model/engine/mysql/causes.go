@@ -365,7 +365,7 @@ func deadlocked(v *cause.View) (cause.Found, bool) {
 func lockedBy(states, what string) func(*cause.View) (cause.Found, bool) {
 	return func(v *cause.View) (cause.Found, bool) {
 		sessions, part := 0.0, 0.0
-		for _, state := range strings.Split(states, "|") {
+		for state := range strings.SplitSeq(states, "|") {
 			sessions, part = sessions+v.SessionsIn(state), part+v.InState(state)
 		}
 		if !(sessions > 0) {

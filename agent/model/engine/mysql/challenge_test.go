@@ -71,7 +71,8 @@ func newThief(t *testing.T, capabilities uint32, plugin string, ask ...string) *
 			seq += 2
 			first = th.read(conn)
 		}
-		for th.read(conn) != nil {
+		for answer := first; answer != nil; { // what follows is recorded
+			answer = th.read(conn)
 		}
 	})
 	return th

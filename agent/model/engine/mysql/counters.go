@@ -42,7 +42,7 @@ var (
 	_                = variables.Map(measure.NewGauge("mysql_innodb_buffer_pool_pages", "Pages of the buffer pool by what is in them (Innodb_buffer_pool_pages_*).", "state"),
 		"data: Innodb_buffer_pool_pages_data", "dirty: Innodb_buffer_pool_pages_dirty", "free: Innodb_buffer_pool_pages_free",
 		"total: Innodb_buffer_pool_pages_total")
-	logWaits         = variables.Map(measure.NewCounter("mysql_innodb_log_waits_total", "Waits because the log buffer was full (Innodb_log_waits)."), "Innodb_log_waits")
+	_                = variables.Map(measure.NewCounter("mysql_innodb_log_waits_total", "Waits because the log buffer was full (Innodb_log_waits)."), "Innodb_log_waits")
 	_                = variables.Map(measure.NewCounter("mysql_innodb_log_writes_total", "Writes to the redo log (Innodb_log_writes)."), "Innodb_log_writes")
 	redoBytes        = variables.Map(measure.NewCounter("mysql_innodb_log_written_bytes_total", "Bytes written to the redo log (Innodb_os_log_written)."), "Innodb_os_log_written")
 	redoFsyncs       = variables.Map(measure.NewCounter("mysql_innodb_log_fsyncs_total", "fsyncs of the redo log (Innodb_os_log_fsyncs)."), "Innodb_os_log_fsyncs")
@@ -63,14 +63,14 @@ var (
 	refused          = variables.Map(measure.NewCounter("mysql_connection_errors_max_connections_total", "Connections refused because max_connections was reached (Connection_errors_max_connections)."), "Connection_errors_max_connections")
 	_                = variables.Map(measure.NewCounter("mysql_threads_created_total", "Threads created for connections (Threads_created)."), "Threads_created")
 	_                = variables.Map(measure.NewCounter("mysql_slow_queries_total", "Statements that took longer than long_query_time (Slow_queries)."), "Slow_queries")
-	temporaryTables  = variables.Map(measure.NewCounter("mysql_temporary_tables_total", "Internal temporary tables (Created_tmp_tables, of which Created_tmp_disk_tables on disk).", "where"),
+	_                = variables.Map(measure.NewCounter("mysql_temporary_tables_total", "Internal temporary tables (Created_tmp_tables, of which Created_tmp_disk_tables on disk).", "where"),
 		"all: Created_tmp_tables", "disk: Created_tmp_disk_tables")
 	_        = variables.Map(measure.NewCounter("mysql_table_lock_waits_total", "Waits for table locks (Table_locks_waited)."), "Table_locks_waited")
 	prepared = variables.Map(measure.NewCounter("mysql_prepared_statement_commands_total", "Commands of prepared statements (Com_stmt_*): shows whether a benchmark uses them.", "command"),
 		"prepare: Com_stmt_prepare", "execute: Com_stmt_execute", "close: Com_stmt_close")
 	scans = variables.Map(measure.NewCounter("mysql_scans_total", "SELECT statements that read the first table as a whole (Select_scan), or a joined table without an index (Select_full_join, Select_range_check).", "kind"),
 		"table: Select_scan", "join: Select_full_join + Select_range_check")
-	sorts = variables.Map(measure.NewCounter("mysql_sorts_total", "Sorted rows (Sort_rows), and merge passes of sorts that did not fit into sort_buffer_size (Sort_merge_passes).", "of"),
+	_ = variables.Map(measure.NewCounter("mysql_sorts_total", "Sorted rows (Sort_rows), and merge passes of sorts that did not fit into sort_buffer_size (Sort_merge_passes).", "of"),
 		"rows: Sort_rows", "merges: Sort_merge_passes")
 	openedTables = variables.Map(measure.NewCounter("mysql_opened_tables_total", "Tables opened because they were not in the table cache (Opened_tables)."), "Opened_tables")
 )
@@ -95,17 +95,13 @@ var (
 var (
 	tableScans      = measure.NewEvidence(measure.Server, measure.RateOf(scans).On("kind", "table"))
 	joinScans       = measure.NewEvidence(measure.Server, measure.RateOf(scans).On("kind", "join"))
-	sortedRows      = measure.NewEvidence(measure.Server, measure.RateOf(sorts).On("of", "rows"))
-	sortMerges      = measure.NewEvidence(measure.Server, measure.RateOf(sorts).On("of", "merges"))
 	opened          = measure.NewEvidence(measure.Server, measure.RateOf(openedTables))
-	diskTables      = measure.NewEvidence(measure.Server, measure.RateOf(temporaryTables).On("where", "disk"))
 	prepares        = measure.NewEvidence(measure.Server, measure.RateOf(prepared).On("command", "prepare"))
 	executes        = measure.NewEvidence(measure.Server, measure.RateOf(prepared).On("command", "execute"))
 	rowsSent        = measure.NewEvidence(measure.Server, measure.RateOf(rows).On("op", "sent"))
 	lockWaits       = measure.NewEvidence(measure.Server, measure.RateOf(rowLockWaits))
 	commitsInBinlog = measure.NewEvidence(measure.Server, measure.RateOf(binlogCommits))
 	groupsInBinlog  = measure.NewEvidence(measure.Server, measure.RateOf(groupCommits))
-	logBufferWaits  = measure.NewEvidence(measure.Server, measure.RateOf(logWaits))
 )
 
 // The cost of one transaction of the run on a server.

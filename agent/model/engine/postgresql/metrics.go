@@ -29,17 +29,17 @@ var (
 	blocksRead = databaseTable.Map(measure.NewCounter("postgresql_blocks_read_total", "Blocks that were not in shared buffers (blks_read): from the operating system's cache or from disk.", labelDatabases), "blks_read")
 	readTime   = measure.NewCounter("postgresql_blocks_read_seconds_total", "Time that sessions spent reading blocks (blk_read_time). Only with track_io_timing.", labelDatabases)
 	writeTime  = measure.NewCounter("postgresql_blocks_written_seconds_total", "Time that sessions spent writing blocks (blk_write_time). Only with track_io_timing.", labelDatabases)
-	tempFiles  = databaseTable.Map(measure.NewCounter("postgresql_temporary_files_total", "Temporary files of sorts and hashes that did not fit into work_mem (temp_files).", labelDatabases), "temp_files")
+	_          = databaseTable.Map(measure.NewCounter("postgresql_temporary_files_total", "Temporary files of sorts and hashes that did not fit into work_mem (temp_files).", labelDatabases), "temp_files")
 	tempBytes  = databaseTable.Map(measure.NewCounter("postgresql_temporary_bytes_total", "Bytes written to temporary files (temp_bytes).", labelDatabases), "temp_bytes")
 	deadlocks  = databaseTable.Map(measure.NewCounter("postgresql_deadlocks_total", "Deadlocks (deadlocks).", labelDatabases), "deadlocks")
 	conflicts  = databaseTable.Map(measure.NewCounter("postgresql_recovery_conflicts_total", "Statements that a standby cancelled because they were in the way of replay (conflicts).", labelDatabases), "conflicts")
-	checksums  = databaseTable.Map(measure.NewCounter("postgresql_checksum_failures_total", "Blocks whose checksum was wrong (checksum_failures).", labelDatabases), "checksum_failures")
+	_          = databaseTable.Map(measure.NewCounter("postgresql_checksum_failures_total", "Blocks whose checksum was wrong (checksum_failures).", labelDatabases), "checksum_failures")
 	opened     = databaseTable.Map(measure.NewCounter("postgresql_sessions_total", "Sessions that began (sessions).", labelDatabases), "sessions")
-	ended      = databaseTable.Map(measure.NewCounter("postgresql_sessions_lost_total", "Sessions that did not end by themselves, by the reason (sessions_abandoned, _fatal, _killed).", labelDatabases, "reason"),
+	_          = databaseTable.Map(measure.NewCounter("postgresql_sessions_lost_total", "Sessions that did not end by themselves, by the reason (sessions_abandoned, _fatal, _killed).", labelDatabases, "reason"),
 		"abandoned: sessions_abandoned", "fatal: sessions_fatal", "killed: sessions_killed")
-	sessionTime = databaseTable.Convert(measure.NewCounter("postgresql_session_seconds_total", "Time of sessions in which they were open, executed a statement (active), or were idle in a transaction. It is counted when a statement ends.", labelDatabases, "state"), milli,
+	_ = databaseTable.Convert(measure.NewCounter("postgresql_session_seconds_total", "Time of sessions in which they were open, executed a statement (active), or were idle in a transaction. It is counted when a statement ends.", labelDatabases, "state"), milli,
 		"open: session_time", "active: active_time", "idle in transaction: idle_in_transaction_time")
-	parallel = databaseTable.Map(measure.NewCounter("postgresql_parallel_workers_total", "Parallel workers that plans asked for (wanted) and got (launched); version 18.", labelDatabases, "workers"),
+	_ = databaseTable.Map(measure.NewCounter("postgresql_parallel_workers_total", "Parallel workers that plans asked for (wanted) and got (launched); version 18.", labelDatabases, "workers"),
 		"wanted: parallel_wanted", "launched: parallel_launched")
 )
 
@@ -47,7 +47,7 @@ var (
 var (
 	counterTable engine.Table
 
-	walRecords     = counterTable.Map(measure.NewCounter("postgresql_wal_records_total", "Records written to the write-ahead log (wal_records)."), "wal_records")
+	_              = counterTable.Map(measure.NewCounter("postgresql_wal_records_total", "Records written to the write-ahead log (wal_records)."), "wal_records")
 	walImages      = counterTable.Map(measure.NewCounter("postgresql_wal_full_page_images_total", "Images of whole pages in the write-ahead log (wal_fpi): of each page that changes the first time after a checkpoint."), "wal_fpi")
 	walBytes       = counterTable.Map(measure.NewCounter("postgresql_wal_bytes_total", "Bytes of the write-ahead log (wal_bytes)."), "wal_bytes")
 	walBuffersFull = counterTable.Map(measure.NewCounter("postgresql_wal_buffers_full_total", "Times that sessions wrote the write-ahead log because wal_buffers were full (wal_buffers_full)."), "wal_buffers_full")
@@ -64,11 +64,11 @@ var (
 		"write: checkpoint_write_time", "sync: checkpoint_sync_time")
 	buffersWritten = counterTable.Map(measure.NewCounter("postgresql_buffers_written_total", "Buffers written, by the process: checkpointer, bgwriter, backend (before version 17).", labelBackend),
 		"checkpointer: buffers_checkpoint", "bgwriter: buffers_clean", "backend: buffers_backend")
-	_        = counterTable.Map(measure.NewCounter("postgresql_slru_buffers_written_total", "Buffers of SLRU caches that checkpoints wrote (slru_written; version 18)."), "slru_written")
-	_        = counterTable.Map(measure.NewCounter("postgresql_bgwriter_stops_total", "Times that the background writer stopped since it had written bgwriter_lru_maxpages (maxwritten_clean)."), "maxwritten_clean")
-	_        = counterTable.Map(measure.NewCounter("postgresql_buffers_allocated_total", "Buffers allocated (buffers_alloc)."), "buffers_alloc")
-	_        = counterTable.Map(measure.NewCounter("postgresql_backend_fsyncs_total", "Synchronisations of files that sessions had to do themselves (buffers_backend_fsync, before version 17)."), "buffers_backend_fsync")
-	archived = counterTable.Map(measure.NewCounter("postgresql_wal_archived_total", "WAL files, archived and failed (pg_stat_archiver).", "result"), "archived: archived_count", "failed: failed_count")
+	_ = counterTable.Map(measure.NewCounter("postgresql_slru_buffers_written_total", "Buffers of SLRU caches that checkpoints wrote (slru_written; version 18)."), "slru_written")
+	_ = counterTable.Map(measure.NewCounter("postgresql_bgwriter_stops_total", "Times that the background writer stopped since it had written bgwriter_lru_maxpages (maxwritten_clean)."), "maxwritten_clean")
+	_ = counterTable.Map(measure.NewCounter("postgresql_buffers_allocated_total", "Buffers allocated (buffers_alloc)."), "buffers_alloc")
+	_ = counterTable.Map(measure.NewCounter("postgresql_backend_fsyncs_total", "Synchronisations of files that sessions had to do themselves (buffers_backend_fsync, before version 17)."), "buffers_backend_fsync")
+	_ = counterTable.Map(measure.NewCounter("postgresql_wal_archived_total", "WAL files, archived and failed (pg_stat_archiver).", "result"), "archived: archived_count", "failed: failed_count")
 
 	archivingFails    = measure.NewGauge("postgresql_archiving_fails", "1 if the last attempt to archive a WAL file failed, else 0.")
 	checkpointRunning = measure.NewGauge("postgresql_checkpoint_running", "1 if a checkpoint or restart point is in progress, else 0.")
@@ -122,14 +122,14 @@ var (
 	preparedCount  = measure.NewGauge("postgresql_prepared_transactions", "Prepared transactions (two-phase commit).")
 
 	tableTable engine.Table
-	scans      = tableTable.Map(measure.NewCounter("postgresql_scans_total", "Scans of the connected database's tables: sequential or by an index.", "kind"), "sequential: seq_scan", "index: idx_scan")
-	scanRows   = tableTable.Map(measure.NewCounter("postgresql_scan_rows_total", "Rows read by scans of the connected database's tables.", "kind"), "sequential: seq_tup_read", "index: idx_tup_fetch")
+	_          = tableTable.Map(measure.NewCounter("postgresql_scans_total", "Scans of the connected database's tables: sequential or by an index.", "kind"), "sequential: seq_scan", "index: idx_scan")
+	_          = tableTable.Map(measure.NewCounter("postgresql_scan_rows_total", "Rows read by scans of the connected database's tables.", "kind"), "sequential: seq_tup_read", "index: idx_tup_fetch")
 	updates    = tableTable.Map(measure.NewCounter("postgresql_row_updates_total", "Rows updated in the connected database."), "updated")
 	hotUpdates = tableTable.Map(measure.NewCounter("postgresql_row_updates_hot_total", "Rows updated without a change of an index (heap-only tuples)."), "hot")
 	_          = tableTable.Map(measure.NewGauge("postgresql_live_rows", "Rows of the connected database's tables, as estimated by the server."), "live")
 	deadRows   = tableTable.Map(measure.NewGauge("postgresql_dead_rows", "Dead rows of the connected database's tables, as estimated by the server."), "dead")
-	vacuumed   = tableTable.Map(measure.NewCounter("postgresql_vacuums_total", "VACUUMs of tables that ended, by who started them.", "by"), "autovacuum: autovacuums", "command: vacuums")
-	analyzed   = tableTable.Map(measure.NewCounter("postgresql_analyzes_total", "ANALYZEs of tables that ended, by who started them.", "by"), "autovacuum: autoanalyzes", "command: analyzes")
+	_          = tableTable.Map(measure.NewCounter("postgresql_vacuums_total", "VACUUMs of tables that ended, by who started them.", "by"), "autovacuum: autovacuums", "command: vacuums")
+	_          = tableTable.Map(measure.NewCounter("postgresql_analyzes_total", "ANALYZEs of tables that ended, by who started them.", "by"), "autovacuum: autoanalyzes", "command: analyzes")
 
 	tableDead    = measure.NewGauge("postgresql_table_dead_rows", "Dead rows of the ten tables with the most.", "relation")
 	worstDead    = measure.NewGauge("postgresql_worst_dead_rows_ratio", "Share of dead rows in the table with the largest share, of the ten tables with the most dead rows and at least 1000 of them.")

@@ -13,8 +13,6 @@ import (
 )
 
 const (
-	// mostStatements limits the statements that are read. The server's own table has 5,000 by default.
-	mostStatements = 15_000
 	// statementTexts is the number of statements whose text is read, longestText the number of characters
 	// read from a text.
 	statementTexts, longestText = 50, 1000

@@ -2,7 +2,9 @@ package replication
 
 import (
 	"context"
+	"maps"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -86,8 +88,7 @@ func readReplicas(ctx context.Context, q mysql.Querier, rows []mysql.Row) (list 
 		m := engine.Member{ID: row.Text("Replica_UUID", "Slave_UUID")}
 		host, port := row.Text("Host"), row.Text("Port")
 		if host == "" && len(dumps) == 1 {
-			for host = range dumps {
-			}
+			host = slices.Collect(maps.Keys(dumps))[0]
 		}
 		if host != "" && port != "" && port != "0" {
 			m.Address = net.JoinHostPort(strings.Trim(host, "[]"), port)
