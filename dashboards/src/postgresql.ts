@@ -39,7 +39,8 @@ export const postgresql: Page = {
     }),
     stat({
       title: 'WAL rate',
-      description: 'Bytes of write-ahead log per second, all selected servers, now or on average over a finished run. From benchwatch_postgresql_wal_bytes_total.',
+      description:
+        'Bytes of write-ahead log per second, all selected servers, now or on average over a finished run. From benchwatch_postgresql_wal_bytes_total.',
       unit: unit.bytesPerSecond,
       noData: 'Not sampled',
       span: 6,
@@ -50,7 +51,8 @@ export const postgresql: Page = {
     }),
     stat({
       title: 'Idle in transaction',
-      description: 'Sessions that are idle in a transaction, all selected servers, now. They keep locks and snapshots. From benchwatch_postgresql_sessions.',
+      description:
+        'Sessions that are idle in a transaction, all selected servers, now. They keep locks and snapshots. From benchwatch_postgresql_sessions.',
       unit: unit.digits,
       decimals: 0,
       noData: 'Not sampled',
@@ -74,7 +76,8 @@ export const postgresql: Page = {
       unit: unit.perSecond,
       noData,
       span: 8,
-      description: 'Transactions per second by server, without those of the agent. From benchwatch_db_commits_total and benchwatch_db_rollbacks_total.',
+      description:
+        'Transactions per second by server, without those of the agent. From benchwatch_db_commits_total and benchwatch_db_rollbacks_total.',
       queries: [
         agent(serverRate('benchwatch_db_commits_total', of), `${server} commits`),
         agent(serverRate('benchwatch_db_rollbacks_total', of), `${server} rollbacks`),
@@ -122,7 +125,8 @@ export const postgresql: Page = {
       unit: unit.perSecond,
       noData,
       span: 8,
-      description: 'Pages per second that changed the first time after a checkpoint: the WAL has all of each. From benchwatch_postgresql_wal_full_page_images_total.',
+      description:
+        'Pages per second that changed the first time after a checkpoint: the WAL has all of each. From benchwatch_postgresql_wal_full_page_images_total.',
       queries: [agent(rate('wal_full_page_images'), server)],
     }),
     graph({
@@ -130,7 +134,8 @@ export const postgresql: Page = {
       unit: unit.seconds,
       noData: 'track_wal_io_timing is off on the servers, or none is sampled',
       span: 8,
-      description: 'Mean time of a synchronisation of a WAL file. Each commit waits for one, and several share it. From benchwatch_postgresql_wal_sync_seconds_total.',
+      description:
+        'Mean time of a synchronisation of a WAL file. Each commit waits for one, and several share it. From benchwatch_postgresql_wal_sync_seconds_total.',
       queries: [agent(`${rate('wal_sync_seconds')} / (${syncs} > 0)`, server)],
     }),
     graph({
@@ -138,7 +143,8 @@ export const postgresql: Page = {
       unit: unit.count,
       noData,
       span: 8,
-      description: 'How many commits share one synchronisation of the WAL. From benchwatch_db_commits_total and benchwatch_postgresql_wal_syncs_total.',
+      description:
+        'How many commits share one synchronisation of the WAL. From benchwatch_db_commits_total and benchwatch_postgresql_wal_syncs_total.',
       queries: [agent(`${serverRate('benchwatch_db_commits_total', of)} / (${syncs} > 0)`, server)],
     }),
     graph({
@@ -148,14 +154,20 @@ export const postgresql: Page = {
       span: 8,
       description:
         'WAL since the last checkpoint as a share of max_wal_size. The next one is requested at about half of it. Many requested checkpoints write the same pages again and again. From benchwatch_postgresql_checkpoint_distance_bytes.',
-      queries: [agent(perServer(`benchwatch_postgresql_checkpoint_distance_bytes{${servers}} / benchwatch_postgresql_max_wal_size_bytes{${servers}}`), server)],
+      queries: [
+        agent(
+          perServer(`benchwatch_postgresql_checkpoint_distance_bytes{${servers}} / benchwatch_postgresql_max_wal_size_bytes{${servers}}`),
+          server,
+        ),
+      ],
     }),
     graph({
       title: 'Buffers written',
       unit: unit.perSecond,
       noData,
       span: 8,
-      description: 'Buffers written per second by checkpoints, the background writer and sessions (before version 17). From benchwatch_postgresql_buffers_written_total.',
+      description:
+        'Buffers written per second by checkpoints, the background writer and sessions (before version 17). From benchwatch_postgresql_buffers_written_total.',
       queries: [agent(`sum by (backend) (${rate('buffers_written', 'backend')})`, '{{backend}}')],
     }),
     row('Buffers, files and vacuum'),
@@ -164,7 +176,8 @@ export const postgresql: Page = {
       unit: unit.share,
       noData,
       span: 8,
-      description: 'Share of the blocks that were not in shared buffers: from the cache of the operating system or from disk. From benchwatch_postgresql_blocks_read_total.',
+      description:
+        'Share of the blocks that were not in shared buffers: from the cache of the operating system or from disk. From benchwatch_postgresql_blocks_read_total.',
       queries: [agent(`${reads} / (${reads} + ${hits} > 0)`, server)],
     }),
     graph({
@@ -180,7 +193,8 @@ export const postgresql: Page = {
       unit: unit.bytesPerSecond,
       noData,
       span: 8,
-      description: 'Bytes per second that sorts and hashes wrote to temporary files, since work_mem was too small. From benchwatch_postgresql_temporary_bytes_total.',
+      description:
+        'Bytes per second that sorts and hashes wrote to temporary files, since work_mem was too small. From benchwatch_postgresql_temporary_bytes_total.',
       queries: [agent(sum('', rate('temporary_bytes', 'databases')), server)],
     }),
     graph({
@@ -188,9 +202,15 @@ export const postgresql: Page = {
       unit: unit.share,
       noData: 'The connected database has too many tables, or no server is sampled',
       span: 8,
-      description: 'Share of dead rows in the tables of the connected database, as the server estimates. Autovacuum starts at 20 %. From benchwatch_postgresql_dead_rows.',
+      description:
+        'Share of dead rows in the tables of the connected database, as the server estimates. Autovacuum starts at 20 %. From benchwatch_postgresql_dead_rows.',
       queries: [
-        agent(perServer(`benchwatch_postgresql_dead_rows{${servers}} / (benchwatch_postgresql_dead_rows{${servers}} + benchwatch_postgresql_live_rows{${servers}} > 0)`), server),
+        agent(
+          perServer(
+            `benchwatch_postgresql_dead_rows{${servers}} / (benchwatch_postgresql_dead_rows{${servers}} + benchwatch_postgresql_live_rows{${servers}} > 0)`,
+          ),
+          server,
+        ),
       ],
     }),
     graph({
@@ -220,16 +240,18 @@ export const postgresql: Page = {
         unit: unit.bytes,
         noData: noStandby,
         span: 8,
-        description:
-          'WAL that each standby and subscriber has not replayed, as its sender reports it. From benchwatch_postgresql_standby_lag_bytes.',
-        queries: [agent(`max by (standby) (${serverGauge('benchwatch_postgresql_standby_lag_bytes', 'stage="replay"', 'standby', 'stage')})`, '{{standby}}')],
+        description: 'WAL that each standby and subscriber has not replayed, as its sender reports it. From benchwatch_postgresql_standby_lag_bytes.',
+        queries: [
+          agent(`max by (standby) (${serverGauge('benchwatch_postgresql_standby_lag_bytes', 'stage="replay"', 'standby', 'stage')})`, '{{standby}}'),
+        ],
       }),
       graph({
         title: 'Waiting for a synchronous standby',
         unit: unit.count,
         noData: noStandby,
         span: 8,
-        description: 'Sessions that wait in commit, on average, for the synchronous standby that lacks the most WAL. From benchwatch_postgresql_standby_wait_seconds_total.',
+        description:
+          'Sessions that wait in commit, on average, for the synchronous standby that lacks the most WAL. From benchwatch_postgresql_standby_wait_seconds_total.',
         queries: [agent(`sum by (standby) (${rate('standby_wait_seconds', 'standby')})`, '{{standby}}')],
       }),
       graph({
@@ -237,7 +259,8 @@ export const postgresql: Page = {
         unit: unit.bytes,
         noData: 'No server has a replication slot',
         span: 8,
-        description: 'WAL that each replication slot retains. PostgreSQLSlotLost fires if it is removed. From benchwatch_postgresql_slot_retained_bytes.',
+        description:
+          'WAL that each replication slot retains. PostgreSQLSlotLost fires if it is removed. From benchwatch_postgresql_slot_retained_bytes.',
         queries: [agent(gauge('slot_retained_bytes', 'slot'), `${server} {{slot}}`)],
       }),
     ),
