@@ -16,13 +16,13 @@ import (
 // trustedReads are the calls that read to the end of something whose length this machine's
 // user or kernel decides: by file and call.
 var trustedReads = map[string]string{
-	"app/cli/init.go: r.in.ReadString":                "its reader has a limit",
-	"base/clock/boot_linux.go: os.ReadFile":           "procfs",
-	"model/engine/atlasproxy/sockets.go: os.ReadFile": "procfs",
-	"many/archive/location.go: os.ReadFile":           "sysfs, and the file with the user's credentials",
-	"model/engine/atlasproxy/process.go: os.ReadFile": "procfs",
-	"model/engine/postgresql/conn.go: os.ReadFile":    "procfs",
-	"model/tool/tooltest/tooltest.go: os.ReadFile":    "test data",
+	"app/cli/init.go: r.in.ReadString":             "its reader has a limit",
+	"base/clock/boot_linux.go: os.ReadFile":        "procfs",
+	"model/engine/proxy/sockets.go: os.ReadFile":   "procfs",
+	"many/archive/location.go: os.ReadFile":        "sysfs, and the file with the user's credentials",
+	"model/engine/proxy/process.go: os.ReadFile":   "procfs",
+	"model/engine/postgresql/conn.go: os.ReadFile": "procfs",
+	"model/tool/tooltest/tooltest.go: os.ReadFile": "test data",
 }
 
 // bounds are what makes a reader end: a limit, or a part of a file.

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/benchwatch/benchwatch/agent/model/engine/enginetest"
+	"github.com/benchwatch/benchwatch/agent/model/engine/proxy"
 )
 
 // fakeAdmin answers like a recorded Atlas admin interface: a MySQL greeting of version
@@ -23,13 +24,18 @@ type fakeAdmin struct {
 	mu         sync.Mutex
 	password   string
 	version    string // empty: SELECT VERSION is an unknown column, as in MySQL
-	backends   []backend
+	backends   []proxy.Backend
 	statements []string
 }
 
 const user, password = "admin", "adminpw"
 
-var upAndUp = []backend{{"127.0.0.1:3367", "up", "rw"}, {"127.0.0.1:3368", "up", "ro"}}
+var upAndUp = []proxy.Backend{backend("127.0.0.1:3367", "up", "rw"), backend("127.0.0.1:3368", "up", "ro")}
+
+// backend is a row of the answer.
+func backend(address, state, role string) proxy.Backend {
+	return proxy.Backend{Address: address, State: state, Role: role}
+}
 
 func newFakeAdmin(t *testing.T) *fakeAdmin {
 	t.Helper()
@@ -43,7 +49,7 @@ func startFakeAdmin(t *testing.T, address string) *fakeAdmin {
 	return f
 }
 
-func (f *fakeAdmin) set(backends ...backend) {
+func (f *fakeAdmin) set(backends ...proxy.Backend) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.backends = backends
@@ -140,7 +146,7 @@ func (f *fakeAdmin) answer(command []byte) [][]byte {
 	case "SELECT * FROM BACKENDS":
 		var rows [][]string
 		for i, b := range f.backends {
-			rows = append(rows, []string{string(rune('1' + i)), b.address, b.state, b.role})
+			rows = append(rows, []string{string(rune('1' + i)), b.Address, b.State, b.Role})
 		}
 		return table([]string{"backend_ndx", "address", "state", "type"}, rows...)
 	case "SELECT * FROM PWDS":

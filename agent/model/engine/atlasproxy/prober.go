@@ -12,11 +12,15 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/engine/mysql"
+	"github.com/benchwatch/benchwatch/agent/model/engine/proxy"
 )
 
 // ioTimeout limits the close of a connection to a proxy that has stopped reading, which the tick's
 // deadline does not limit.
 const ioTimeout = 5 * time.Second
+
+// program is the name of Atlas's binary.
+const program = "mysql-proxy"
 
 // prober samples one proxy through one admin connection and, on this machine, procfs.
 type prober struct {
@@ -24,12 +28,14 @@ type prober struct {
 	admin      *sql.DB
 	version    string // empty: not asked since the last error
 	statements uint64
-	process    process
+	process    proxy.Process
 }
 
 func newProber(t engine.Target) (*prober, error) {
 	p := &prober{target: t}
-	p.process = process{target: &p.target, root: "/proc"}
+	p.process = proxy.Process{
+		Program: program, PIDFile: t.Options[optionPIDFile], Clients: t.Options[optionProxyAddress],
+	}
 
 	cfg := driver.NewConfig()
 	cfg.User, cfg.Passwd = t.User, string(t.Password)
@@ -39,7 +45,7 @@ func newProber(t engine.Target) (*prober, error) {
 	cfg.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
 		if err == nil {
-			p.process.connected(conn)
+			p.process.Connected(conn)
 		}
 		return conn, err
 	}
@@ -76,14 +82,14 @@ func (p *prober) Probe(ctx context.Context) (*engine.Status, error) {
 		p.version = ""
 		return nil, p.explain(err)
 	}
-	s := &engine.Status{Version: p.version, Flavour: "atlas", Role: "proxy"}
-	backends := make([]backend, len(rows))
+	s := &engine.Status{Version: p.version, Flavour: "atlas", Role: proxy.Role}
+	backends := make([]proxy.Backend, len(rows))
 	for i, row := range rows {
-		backends[i] = backend{row.Text("address"), row.Text("state"), row.Text("type")}
+		backends[i] = proxy.Backend{Address: row.Text("address"), State: row.Text("state"), Role: row.Text("type")}
 	}
-	setBackends(s, backends)
+	proxy.SetBackends(s, states, backends)
 	s.Set(engine.AgentStatementsTotal, float64(p.statements))
-	p.process.sample(s, backends, time.Now())
+	p.process.Sample(s, backends, time.Now())
 	return s, nil
 }
 

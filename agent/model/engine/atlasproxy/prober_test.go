@@ -17,6 +17,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/engine/enginetest"
+	"github.com/benchwatch/benchwatch/agent/model/engine/proxy"
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 )
 
@@ -48,32 +49,32 @@ func mustProbe(t *testing.T, p *prober) *engine.Status {
 func TestBackendStates(t *testing.T) {
 	f := newFakeAdmin(t)
 	p := openFake(t, f)
-	primary := backend{"127.0.0.1:3367", "up", "rw"}
+	primary := backend("127.0.0.1:3367", "up", "rw")
 	for _, c := range []struct {
 		state string
 		up    float64 // -1: unknown
 	}{{"up", 1}, {"down", 0}, {"offline", 0}, {"unknown", -1}, {"up", 1}, {"mending", -1}} {
-		f.set(primary, backend{"127.0.0.1:3368", c.state, "ro"})
+		f.set(primary, backend("127.0.0.1:3368", c.state, "ro"))
 		s := mustProbe(t, p)
 		if s.Version != "2.2.2" || s.Flavour != "atlas" || s.Role != "proxy" {
 			t.Errorf("got %+v", s)
 		}
-		enginetest.Want(t, s, 1, backendUp, "127.0.0.1:3367", "rw")
+		enginetest.Want(t, s, 1, proxy.BackendUp, "127.0.0.1:3367", "rw")
 		if c.up < 0 {
-			enginetest.Absent(t, s, backendUp, "127.0.0.1:3368", "ro")
+			enginetest.Absent(t, s, proxy.BackendUp, "127.0.0.1:3368", "ro")
 		} else {
-			enginetest.Want(t, s, c.up, backendUp, "127.0.0.1:3368", "ro")
+			enginetest.Want(t, s, c.up, proxy.BackendUp, "127.0.0.1:3368", "ro")
 		}
-		for _, state := range states {
-			enginetest.Want(t, s, map[bool]float64{true: 1}[state == c.state], backendState, "127.0.0.1:3368", "ro", state)
+		for _, state := range states.All() {
+			enginetest.Want(t, s, map[bool]float64{true: 1}[state == c.state], proxy.BackendState, "127.0.0.1:3368", "ro", state)
 		}
 	}
 	f.set(primary) // removed
 	s := mustProbe(t, p)
-	enginetest.Absent(t, s, backendUp, "127.0.0.1:3368", "ro")
+	enginetest.Absent(t, s, proxy.BackendUp, "127.0.0.1:3368", "ro")
 	f.set()
-	enginetest.Absent(t, mustProbe(t, p), backendUp, "127.0.0.1:3367", "rw")
-	f.set(primary, primary, backend{"", "up", "ro"})
+	enginetest.Absent(t, mustProbe(t, p), proxy.BackendUp, "127.0.0.1:3367", "rw")
+	f.set(primary, primary, backend("", "up", "ro"))
 	mustProbe(t, p)
 }
 
@@ -172,7 +173,7 @@ func TestRealProcess(t *testing.T) {
 	}
 	defer server.Close()
 	f := newFakeAdmin(t)
-	f.set(backend{server.Addr().String(), "up", "rw"}, backend{"127.0.0.1:1", "down", "ro"})
+	f.set(backend(server.Addr().String(), "up", "rw"), backend("127.0.0.1:1", "down", "ro"))
 	p := openFake(t, f, func(target *engine.Target) {
 		target.Options = map[string]string{
 			"proxy_address": clients.Addr().String(),
@@ -197,11 +198,11 @@ func TestRealProcess(t *testing.T) {
 	open(server)
 
 	s := mustProbe(t, p)
-	enginetest.Want(t, s, 3, clientConnections)
+	enginetest.Want(t, s, 3, proxy.ClientConnections)
 	enginetest.Want(t, s, 3, engine.Connections)
-	enginetest.Want(t, s, 1, backendConnections, server.Addr().String())
-	enginetest.Want(t, s, 0, backendConnections, "127.0.0.1:1")
-	for _, m := range []*measure.Metric{residentBytes, threads, openFDs} {
+	enginetest.Want(t, s, 1, proxy.BackendConnections, server.Addr().String())
+	enginetest.Want(t, s, 0, proxy.BackendConnections, "127.0.0.1:1")
+	for _, m := range []*measure.Metric{proxy.ResidentBytes, proxy.Threads, proxy.OpenFDs} {
 		if v, ok := s.Get(m); !ok || v <= 0 {
 			t.Errorf("%s is %v", m.Name, v)
 		}
@@ -210,12 +211,12 @@ func TestRealProcess(t *testing.T) {
 		t.Errorf("uptime %v", s.Uptime)
 	}
 	after := mustProbe(t, p)
-	was, _ := s.Get(cpuSeconds, "user")
-	now, ok := after.Get(cpuSeconds, "user")
+	was, _ := s.Get(proxy.CPUSeconds, "user")
+	now, ok := after.Get(proxy.CPUSeconds, "user")
 	if !ok || now < was {
 		t.Errorf("CPU time goes from %v to %v", was, now)
 	}
-	if _, ok := after.Get(threadCPUSeconds, "0"); !ok {
+	if _, ok := after.Get(proxy.ThreadCPUSeconds, "0"); !ok {
 		t.Error("no CPU time of the main thread")
 	}
 	if len(after.Missing) != 0 {

@@ -1,4 +1,4 @@
-package atlasproxy
+package proxy
 
 import (
 	"bytes"
@@ -32,7 +32,7 @@ type socket struct {
 type sockets []socket
 
 // readSockets reads the sockets, unless the last reading took long; none if procfs can't be read.
-func (p *process) readSockets(now time.Time) {
+func (p *Process) readSockets(now time.Time) {
 	if now.Before(p.socketsDue) {
 		return
 	}
@@ -118,7 +118,7 @@ func (s sockets) clients(port uint16) (n int) {
 // towards counts the connections of a process, given by its sockets, to an address; false if the
 // address can't be parsed.
 func (s sockets) towards(address string, owned map[uint64]bool) (int, bool) {
-	host, port, err := splitAddress(address)
+	host, port, err := SplitAddress(address)
 	if err != nil {
 		return 0, false
 	}

@@ -1,6 +1,7 @@
-package atlasproxy
+package proxy
 
 import (
+	"cmp"
 	"maps"
 	"net"
 	"net/netip"
@@ -17,18 +18,20 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 )
 
-const (
-	// processName is the name of Atlas's binary.
-	processName = "mysql-proxy"
-	// maxThreads limits the series of threads.
-	maxThreads = 64
-)
+// maxThreads limits the series of threads.
+const maxThreads = 64
 
-// process is the proxy's process, if it runs on this machine and the target has the option
-// pid_file. It never fails a sample: values that can't be read are absent.
-type process struct {
-	target *engine.Target
-	root   string // root of procfs
+// Process samples a proxy's process, if it runs on this machine and its process id is known. It never fails a sample:
+// values that can't be read are absent. It is used by one goroutine at a time.
+type Process struct {
+	// Program is the name of the proxy's binary, which recognises the process if its open files can't be read.
+	Program string
+	// PIDFile is the file with the proxy's process id; empty: the process is not sampled.
+	PIDFile string
+	// Clients is the address for clients, host:port; empty: clients are not counted.
+	Clients string
+
+	root string // root of procfs; empty: /proc
 
 	local     bool   // the admin connection stays on this machine
 	adminPort uint16 // the proxy's port of the admin connection
@@ -38,14 +41,15 @@ type process struct {
 }
 
 const (
-	// missingProcess is logged once if the process in the file cannot be Atlas.
+	// missingProcess is logged once if the process in the file cannot be the proxy.
 	missingProcess = "the proxy's process: its pid_file names no process that listens on the admin port"
 	// missingFDs is logged once if the agent may not read the list of the proxy's open files.
 	missingFDs = "reading /proc/PID/fd of the proxy (same user, or CAP_SYS_PTRACE): open files and connections to backends"
 )
 
-// connected notes the remote end of the admin connection.
-func (p *process) connected(conn net.Conn) {
+// Connected notes the ends of a connection to the proxy's admin interface: whether the proxy runs on this machine, and
+// the port on which its process listens.
+func (p *Process) Connected(conn net.Conn) {
 	remote, ok := conn.RemoteAddr().(*net.TCPAddr)
 	if !ok {
 		return
@@ -57,23 +61,23 @@ func (p *process) connected(conn net.Conn) {
 	}
 }
 
-// sample sets the metrics of the process.
-func (p *process) sample(s *engine.Status, backends []backend, now time.Time) {
-	file := p.target.Options[optionPIDFile]
+// Sample sets the metrics of the process, and its connections to the backends.
+func (p *Process) Sample(s *engine.Status, backends []Backend, now time.Time) {
+	p.root = cmp.Or(p.root, "/proc")
 	root, err := procfs.NewFS(p.root)
-	if err != nil || !p.local || file == "" {
+	if err != nil || !p.local || p.PIDFile == "" {
 		return
 	}
 	p.readSockets(now)
-	proc, stat, targets := p.find(root, file)
+	proc, stat, targets := p.find(root)
 	if stat.PID == 0 {
 		s.Missing = append(s.Missing, missingProcess)
 		return
 	}
-	s.Set(cpuSeconds, float64(stat.UTime)/userHZ, "user")
-	s.Set(cpuSeconds, float64(stat.STime)/userHZ, "system")
-	s.Set(residentBytes, float64(stat.ResidentMemory()))
-	s.Set(threads, float64(stat.NumThreads))
+	s.Set(CPUSeconds, float64(stat.UTime)/userHZ, "user")
+	s.Set(CPUSeconds, float64(stat.STime)/userHZ, "system")
+	s.Set(ResidentBytes, float64(stat.ResidentMemory()))
+	s.Set(Threads, float64(stat.NumThreads))
 	if started, err := stat.StartTime(); err == nil {
 		s.Uptime = max(0, now.Sub(time.UnixMilli(int64(started*1000))))
 	}
@@ -81,7 +85,7 @@ func (p *process) sample(s *engine.Status, backends []backend, now time.Time) {
 	if targets == nil {
 		s.Missing = append(s.Missing, missingFDs)
 	} else {
-		s.Set(openFDs, float64(len(targets)))
+		s.Set(OpenFDs, float64(len(targets)))
 	}
 	p.sampleConnections(s, backends, targets)
 }
@@ -91,10 +95,10 @@ func (p *process) sample(s *engine.Status, backends []backend, now time.Time) {
 const userHZ = 100
 
 // find returns the process in the pid file or, with keepalive, its child, which serves the clients.
-// The process has PID 0 if neither is Atlas, since a file may be left over from an earlier process.
+// The process has PID 0 if neither is the proxy, since a file may be left over from an earlier process.
 // The open files are nil if they can't be read.
-func (p *process) find(root procfs.FS, file string) (procfs.Proc, procfs.ProcStat, []string) {
-	text, _ := secret.ReadRegular(file) // the caller reports a missing process
+func (p *Process) find(root procfs.FS) (procfs.Proc, procfs.ProcStat, []string) {
+	text, _ := secret.ReadRegular(p.PIDFile) // the caller reports a missing process
 	pid, _ := strconv.Atoi(strings.TrimSpace(string(text)))
 	children, _ := os.ReadFile(filepath.Join(p.root, strconv.Itoa(pid), "task", strconv.Itoa(pid), "children"))
 	for _, field := range append(strings.Fields(string(children)), strconv.Itoa(pid)) {
@@ -105,11 +109,11 @@ func (p *process) find(root procfs.FS, file string) (procfs.Proc, procfs.ProcSta
 		}
 		stat, err := proc.Stat()
 		targets, unreadable := proc.FileDescriptorTargets()
-		isAtlas := stat.Comm == processName
+		isProxy := stat.Comm == p.Program
 		if inode, listening := p.sockets.listener(p.adminPort); listening && unreadable == nil {
-			isAtlas = socketInodes(targets)[inode]
+			isProxy = socketInodes(targets)[inode]
 		}
-		if err == nil && isAtlas && stat.State != "Z" {
+		if err == nil && isProxy && stat.State != "Z" {
 			return proc, stat, targets
 		}
 	}
@@ -142,19 +146,19 @@ func sampleThreads(s *engine.Status, root procfs.FS, pid int) {
 	}
 	ids := slices.Sorted(maps.Keys(seconds))
 	for i, id := range ids[:min(len(ids), maxThreads)] {
-		s.Set(threadCPUSeconds, seconds[id], strconv.Itoa(i))
+		s.Set(ThreadCPUSeconds, seconds[id], strconv.Itoa(i))
 	}
 }
 
 // sampleConnections counts connections by their ends. Clients are counted even if the open files
 // can't be read, since no other process has the proxy's port.
-func (p *process) sampleConnections(s *engine.Status, backends []backend, targets []string) {
+func (p *Process) sampleConnections(s *engine.Status, backends []Backend, targets []string) {
 	if p.sockets == nil {
 		return
 	}
-	if _, port, err := splitAddress(p.target.Options[optionProxyAddress]); err == nil {
+	if _, port, err := SplitAddress(p.Clients); err == nil {
 		n := float64(p.sockets.clients(port))
-		s.Set(clientConnections, n)
+		s.Set(ClientConnections, n)
 		s.Set(engine.Connections, n)
 	}
 	if targets == nil {
@@ -162,15 +166,15 @@ func (p *process) sampleConnections(s *engine.Status, backends []backend, target
 	}
 	owned := socketInodes(targets)
 	for _, b := range backends {
-		_, set := s.Get(backendConnections, b.address)
-		if n, ok := p.sockets.towards(b.address, owned); ok && !set {
-			s.Set(backendConnections, float64(n), b.address)
+		_, set := s.Get(BackendConnections, b.Address)
+		if n, ok := p.sockets.towards(b.Address, owned); ok && !set {
+			s.Set(BackendConnections, float64(n), b.Address)
 		}
 	}
 }
 
-// splitAddress splits host:port. The address is invalid if the host is a name.
-func splitAddress(address string) (host netip.Addr, port uint16, err error) {
+// SplitAddress splits host:port. host is invalid if it is a name.
+func SplitAddress(address string) (host netip.Addr, port uint16, err error) {
 	text, number, err := net.SplitHostPort(address)
 	if err != nil {
 		return host, 0, err

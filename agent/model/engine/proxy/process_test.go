@@ -1,4 +1,4 @@
-package atlasproxy
+package proxy
 
 import (
 	"bytes"
@@ -94,6 +94,11 @@ func (p *procTree) sockets(list ...tcp) {
 	p.write(b.String(), "net", "tcp")
 }
 
+// The proxy of the recording, Atlas.
+const program = "mysql-proxy"
+
+var backends = []Backend{{"127.0.0.1:3367", "up", "rw"}, {"127.0.0.1:3368", "up", "ro"}}
+
 // The ports of the recording.
 const (
 	adminPort  = 12345
@@ -115,16 +120,15 @@ func (p *procTree) underLoad() {
 	)
 }
 
-func (p *procTree) sampled(change ...func(*process)) *engine.Status {
+func (p *procTree) sampled(change ...func(*Process)) *engine.Status {
 	p.t.Helper()
-	p.write("700\n", "atlas.pid")
-	target := &engine.Target{Name: "proxy", Options: map[string]string{optionPIDFile: filepath.Join(p.root, "atlas.pid")}}
-	proc := &process{target: target, root: p.root, local: true, adminPort: adminPort}
+	p.write("700\n", "proxy.pid")
+	proc := &Process{Program: program, PIDFile: filepath.Join(p.root, "proxy.pid"), root: p.root, local: true, adminPort: adminPort}
 	for _, c := range change {
 		c(proc)
 	}
 	var s engine.Status
-	proc.sample(&s, upAndUp, time.Unix(1795228000, 0))
+	proc.Sample(&s, backends, time.Unix(1795228000, 0))
 	return &s
 }
 
@@ -134,35 +138,35 @@ func TestProcessUnderLoad(t *testing.T) {
 	p := newProcTree(t)
 	p.underLoad()
 	p.process(1, 0, "init", 1)
-	p.process(700, 1, processName, 204901, proxySockets...)
-	s := p.sampled(func(p *process) { p.target.Options[optionProxyAddress] = "127.0.0.1:13306" })
-	enginetest.Want(t, s, 0.14, cpuSeconds, "user")
-	enginetest.Want(t, s, 0.39, cpuSeconds, "system")
+	p.process(700, 1, program, 204901, proxySockets...)
+	s := p.sampled(func(p *Process) { p.Clients = "127.0.0.1:13306" })
+	enginetest.Want(t, s, 0.14, CPUSeconds, "user")
+	enginetest.Want(t, s, 0.39, CPUSeconds, "system")
 	for thread, v := range map[string]float64{"0": 0.03, "1": 0, "2": 0.22, "3": 0.25} {
-		enginetest.Want(t, s, v, threadCPUSeconds, thread)
+		enginetest.Want(t, s, v, ThreadCPUSeconds, thread)
 	}
-	enginetest.Want(t, s, float64(2861*os.Getpagesize()), residentBytes)
-	enginetest.Want(t, s, 4, threads)
-	enginetest.Want(t, s, float64(len(proxySockets)+2), openFDs)
-	enginetest.Want(t, s, 2, clientConnections)
-	enginetest.Want(t, s, 1, backendConnections, "127.0.0.1:3367")
-	enginetest.Want(t, s, 2, backendConnections, "127.0.0.1:3368")
+	enginetest.Want(t, s, float64(2861*os.Getpagesize()), ResidentBytes)
+	enginetest.Want(t, s, 4, Threads)
+	enginetest.Want(t, s, float64(len(proxySockets)+2), OpenFDs)
+	enginetest.Want(t, s, 2, ClientConnections)
+	enginetest.Want(t, s, 1, BackendConnections, "127.0.0.1:3367")
+	enginetest.Want(t, s, 2, BackendConnections, "127.0.0.1:3368")
 }
 
-func pidFile(t *testing.T, text string) func(*process) {
+func pidFile(t *testing.T, text string) func(*Process) {
 	path := filepath.Join(t.TempDir(), "bench.pid")
 	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	return func(p *process) { p.target.Options[optionPIDFile] = path }
+	return func(p *Process) { p.PIDFile = path }
 }
 
 // keepalive is a parent that restarts the proxy. The proxy owns these sockets.
 func keepalive(sockets ...int) func(*procTree) {
 	return func(p *procTree) {
-		p.process(600, 1, processName, 5, 555)
+		p.process(600, 1, program, 5, 555)
 		p.write("700 ", "600", "task", "600", "children")
-		p.process(700, 600, processName, 6, sockets...)
+		p.process(700, 600, program, 6, sockets...)
 	}
 }
 
@@ -175,32 +179,32 @@ func TestWhichProcess(t *testing.T) {
 		file  string
 		found int
 	}{
-		"whatever its name":                      {proxy("atlas", proxySockets...), "700\n", 700},
-		"of an earlier process":                  {proxy(processName, proxySockets...), "601", 0},
-		"of another proxy by now":                {proxy(processName, 555), "700", 0},
+		"whatever its name":                      {proxy("renamed", proxySockets...), "700\n", 700},
+		"of an earlier process":                  {proxy(program, proxySockets...), "601", 0},
+		"of another proxy by now":                {proxy(program, 555), "700", 0},
 		"with keepalive, of the parent":          {keepalive(proxySockets...), "600", 700},
 		"with keepalive, of the child":           {keepalive(proxySockets...), "700", 700},
-		"open files unreadable":                  {proxy(processName), "700", 700},
+		"open files unreadable":                  {proxy(program), "700", 700},
 		"open files unreadable, keepalive":       {keepalive(), "600", 700},
 		"open files unreadable, another program": {proxy("sshd"), "700", 0},
-		"garbage":                                {proxy(processName, proxySockets...), "-1 \x00", 0},
-		"empty":                                  {proxy(processName, proxySockets...), "", 0},
+		"garbage":                                {proxy(program, proxySockets...), "-1 \x00", 0},
+		"empty":                                  {proxy(program, proxySockets...), "", 0},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			p := newProcTree(t)
 			p.underLoad()
 			c.tree(p)
-			var proc *process
-			s := p.sampled(pidFile(t, c.file), func(p *process) { proc = p })
+			var proc *Process
+			s := p.sampled(pidFile(t, c.file), func(p *Process) { proc = p })
 			root, err := procfs.NewFS(p.root)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, stat, _ := proc.find(root, proc.target.Options[optionPIDFile]); stat.PID != c.found {
+			if _, stat, _ := proc.find(root); stat.PID != c.found {
 				t.Errorf("found %d, not %d", stat.PID, c.found)
 			}
-			if _, ok := s.Get(cpuSeconds, "user"); ok != (c.found != 0) {
+			if _, ok := s.Get(CPUSeconds, "user"); ok != (c.found != 0) {
 				t.Errorf("CPU time known: %v", ok)
 			}
 			if missing := slices.Contains(s.Missing, missingProcess); missing != (c.found == 0) {
@@ -214,8 +218,8 @@ func TestWhichProcess(t *testing.T) {
 func TestNoPIDFile(t *testing.T) {
 	p := newProcTree(t)
 	p.underLoad()
-	p.process(700, 1, processName, 5, proxySockets...)
-	s := p.sampled(func(p *process) { p.target.Options = nil })
+	p.process(700, 1, program, 5, proxySockets...)
+	s := p.sampled(func(p *Process) { p.PIDFile = "" })
 	if len(s.Values) != 0 || len(s.Missing) != 0 {
 		t.Errorf("%v, missing %q", s.Values, s.Missing)
 	}
@@ -226,11 +230,11 @@ func TestNoPIDFile(t *testing.T) {
 func TestUnreadableFiles(t *testing.T) {
 	p := newProcTree(t)
 	p.underLoad()
-	p.process(700, 1, processName, 5)
-	s := p.sampled(func(p *process) { p.target.Options[optionProxyAddress] = "0.0.0.0:13306" })
-	enginetest.Want(t, s, 2, clientConnections)
-	enginetest.Absent(t, s, backendConnections, "127.0.0.1:3367")
-	enginetest.Absent(t, s, openFDs)
+	p.process(700, 1, program, 5)
+	s := p.sampled(func(p *Process) { p.Clients = "0.0.0.0:13306" })
+	enginetest.Want(t, s, 2, ClientConnections)
+	enginetest.Absent(t, s, BackendConnections, "127.0.0.1:3367")
+	enginetest.Absent(t, s, OpenFDs)
 	if !slices.Equal(s.Missing, []string{missingFDs}) {
 		t.Errorf("missing %q", s.Missing)
 	}
@@ -240,30 +244,30 @@ func TestUnreadableFiles(t *testing.T) {
 func TestProcessIsReplaced(t *testing.T) {
 	p := newProcTree(t)
 	p.underLoad()
-	p.process(700, 1, processName, 5, proxySockets...)
-	var proc *process
-	p.sampled(func(p *process) { proc = p })
+	p.process(700, 1, program, 5, proxySockets...)
+	var proc *Process
+	p.sampled(func(p *Process) { proc = p })
 	if err := os.RemoveAll(filepath.Join(p.root, "700")); err != nil {
 		t.Fatal(err)
 	}
 	sample := func() *engine.Status {
 		var s engine.Status
-		proc.sample(&s, upAndUp, time.Unix(1795228000, 0))
+		proc.Sample(&s, backends, time.Unix(1795228000, 0))
 		return &s
 	}
-	enginetest.Absent(t, sample(), cpuSeconds, "user")
-	p.process(701, 1, processName, 10, proxySockets...)
-	p.write("701\n", "atlas.pid")
-	enginetest.Want(t, sample(), 0.14, cpuSeconds, "user")
+	enginetest.Absent(t, sample(), CPUSeconds, "user")
+	p.process(701, 1, program, 10, proxySockets...)
+	p.write("701\n", "proxy.pid")
+	enginetest.Want(t, sample(), 0.14, CPUSeconds, "user")
 }
 
 func TestRemoteProxyHasNoProcess(t *testing.T) {
-	p := &process{target: &engine.Target{}}
-	p.connected(endpoints{local: "192.0.2.10:40000", remote: "192.0.2.20:4041"})
+	p := &Process{}
+	p.Connected(endpoints{local: "192.0.2.10:40000", remote: "192.0.2.20:4041"})
 	if p.local {
 		t.Error("a proxy on another machine is taken to be here")
 	}
-	p.connected(endpoints{local: "192.0.2.20:40000", remote: "192.0.2.20:4041"})
+	p.Connected(endpoints{local: "192.0.2.20:40000", remote: "192.0.2.20:4041"})
 	if !p.local || p.adminPort != 4041 {
 		t.Errorf("local %v, admin port %d", p.local, p.adminPort)
 	}
@@ -314,12 +318,12 @@ func FuzzSocketTable(f *testing.F) {
 	})
 }
 
-// A proxy under load has a value for every measure of Atlas.
+// A proxy under load has a value for every measure.
 func TestMeasures(t *testing.T) {
 	p := newProcTree(t)
 	p.underLoad()
-	p.process(700, 1, processName, 204901, proxySockets...)
-	s := p.sampled(func(p *process) { p.target.Options[optionProxyAddress] = "127.0.0.1:13306" })
-	setBackends(s, upAndUp)
+	p.process(700, 1, program, 204901, proxySockets...)
+	s := p.sampled(func(p *Process) { p.Clients = "127.0.0.1:13306" })
+	SetBackends(s, States{Up: []string{"up"}, Down: []string{"down"}}, backends)
 	enginetest.Measures(t, s, s, "connections", "process_cpu", "server_memory", "backend_connections", "backends_up", "open_files")
 }

@@ -1,4 +1,4 @@
-package atlasproxy
+package proxy
 
 import (
 	"path/filepath"
@@ -18,13 +18,12 @@ func BenchmarkManySockets(b *testing.B) {
 		list = append(list, tcp{clientPort, 20_000 + i, 6, 0})
 	}
 	tree.sockets(list...)
-	tree.process(700, 1, processName, 5, proxySockets...)
-	tree.write("700", "atlas.pid")
-	target := &engine.Target{Options: map[string]string{optionPIDFile: filepath.Join(tree.root, "atlas.pid")}}
-	p := &process{target: target, root: tree.root, local: true, adminPort: adminPort}
+	tree.process(700, 1, program, 5, proxySockets...)
+	tree.write("700", "proxy.pid")
+	p := &Process{PIDFile: filepath.Join(tree.root, "proxy.pid"), root: tree.root, local: true, adminPort: adminPort}
 	b.ReportAllocs()
 	for b.Loop() {
 		var s engine.Status
-		p.sample(&s, upAndUp, time.Unix(1795228000, 0))
+		p.Sample(&s, backends, time.Unix(1795228000, 0))
 	}
 }
