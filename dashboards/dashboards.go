@@ -1,5 +1,5 @@
 // Package dashboards holds the dashboards for Grafana, so that the program can import
-// them. They are generated from src.
+// them. They are generated from dashboards-src.
 package dashboards
 
 import "embed"

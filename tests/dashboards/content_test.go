@@ -213,7 +213,7 @@ func TestThresholdsAreThoseOfTheAlerts(t *testing.T) {
 			limits[r.Alert] = numbers(t, r)
 		}
 	}
-	text, err := os.ReadFile(root + "/dashboards/src/threshold.ts")
+	text, err := os.ReadFile(root + "/dashboards-src/threshold.ts")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Generates dashboards/*.json from dashboards/src. `build.sh --check` fails if
+# Generates dashboards/*.json from dashboards-src. `build.sh --check` fails if
 # they are not what the source gives.
 set -euo pipefail
-cd "$(dirname "$0")/src"
+cd "$(dirname "$0")"
 
 log=$(mktemp)
 fresh=$(mktemp -d)
@@ -19,15 +19,15 @@ run npm run --silent build -- "$fresh"
 count=$(find "$fresh" -name '*.json' | wc -l)
 if [[ ${1-} == --check ]]; then
   mkdir "$fresh/committed"
-  cp ../*.json "$fresh/committed"
+  cp ../dashboards/*.json "$fresh/committed"
   if ! diff -rq --exclude=committed "$fresh" "$fresh/committed" >"$log"; then
-    echo "dashboards: not what dashboards/src gives, run dashboards/build.sh:" >&2
+    echo "dashboards: not what dashboards-src gives, run dashboards-src/build.sh:" >&2
     sed "s|$fresh/committed|dashboards|g; s|$fresh|generated|g" "$log" >&2
     exit 1
   fi
   echo "dashboards: $count checked, up to date"
 else
-  rm -f ../*.json
-  cp "$fresh"/*.json ..
+  rm -f ../dashboards/*.json
+  cp "$fresh"/*.json ../dashboards
   echo "dashboards: $count generated"
 fi

@@ -19,7 +19,7 @@ import { tidb } from './tidb';
 
 const pages = [liveRun, runsPage, groupPage, mysql, galera, replicationPage, mongodb, postgresql, tidb, aurora, proxy, agentPage];
 
-const folder = process.argv[2] ?? join(__dirname, '../..');
+const folder = process.argv[2] ?? join(__dirname, '../../dashboards');
 for (const page of pages) {
   const json = JSON.stringify(dashboard(page), null, 1);
   writeFileSync(join(folder, `${page.name}.json`), `${json}\n`);
