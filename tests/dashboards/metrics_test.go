@@ -18,7 +18,7 @@ import (
 // the agent's metrics, and nil for the others.
 func Known(root string) (map[string][]string, error) {
 	known := map[string][]string{}
-	if err := agentMetrics(filepath.Join(root, "docs/metrics.md"), known); err != nil {
+	if err := agentMetrics(filepath.Join(root, "docs/reference/metrics.md"), known); err != nil {
 		return nil, err
 	}
 	lists, err := filepath.Glob(filepath.Join(root, "tests/metrics/*.txt"))

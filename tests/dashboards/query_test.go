@@ -130,7 +130,7 @@ func TestEveryMetricExists(t *testing.T) {
 			}
 			for _, name := range of {
 				if _, ok := names[name]; !ok {
-					t.Errorf("%s: %s is not exposed (docs/metrics.md, tests/metrics, prometheus/rules)", place, name)
+					t.Errorf("%s: %s is not exposed (docs/reference/metrics.md, tests/metrics, prometheus/rules)", place, name)
 				}
 			}
 		}
@@ -149,7 +149,7 @@ func TestEveryMetricExists(t *testing.T) {
 	}
 }
 
-// infoLabels are the labels of run_info; docs/metrics.md names some of them by their kind. The
+// infoLabels are the labels of run_info; docs/reference/metrics.md names some of them by their kind. The
 // last three are labels of users and of sweeps.
 var infoLabels = []string{"title", "tool", "tool_version", "verb", "workload", "threads", "target", "database", "generator", "group", "sweep", "via"}
 

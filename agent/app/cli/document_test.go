@@ -14,32 +14,48 @@ import (
 	engines "github.com/benchwatch/benchwatch/agent/model/engine/registry"
 )
 
-var update = flag.Bool("update", false, "write docs/configuration.md and the expected output in testdata/script anew")
+var update = flag.Bool("update", false, "write the lists in docs/reference and the expected output in testdata/script anew")
 
-const configurationDocument = "../../../docs/configuration.md"
+// The documents that list every key, and every flag and exit status.
+const (
+	keysDocument     = "../../../docs/reference/configuration.md"
+	commandsDocument = "../../../docs/reference/commands.md"
+)
 
-// TestDocument guards that docs/configuration.md has every key, flag and exit
-// status with its default.
+// TestDocument guards that the reference has every key, flag and exit status with its default.
 func TestDocument(t *testing.T) {
-	data, err := os.ReadFile(configurationDocument)
+	fillBlocks(t, keysDocument, map[string]string{"keys": keysTable(t, readDocument(t, keysDocument))})
+	fillBlocks(t, commandsDocument, map[string]string{"commands": commandsText(t), "statuses": statusesTable()})
+}
+
+func readDocument(t *testing.T, file string) string {
+	t.Helper()
+	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := string(data)
-	for name, text := range map[string]string{"keys": keysTable(t, want), "commands": commandsText(t), "statuses": statusesTable()} {
+	return string(data)
+}
+
+// fillBlocks compares blocks of a file, by name, with what they should contain; with -update it writes them.
+func fillBlocks(t *testing.T, file string, blocks map[string]string) {
+	t.Helper()
+	is := readDocument(t, file)
+	want := is
+	for name, text := range blocks {
 		block := regexp.MustCompile(fmt.Sprintf(`(?s)(<!-- generated: %s -->\n).*?(\n<!-- end -->)`, name))
 		if !block.MatchString(want) {
-			t.Fatalf("%s has no block %s", configurationDocument, name)
+			t.Fatalf("%s has no block %s", file, name)
 		}
 		want = block.ReplaceAllString(want, "${1}"+strings.ReplaceAll(text, "$", "$$")+"${2}")
 	}
-	if want == string(data) {
+	if want == is {
 		return
 	}
 	if !*update {
-		t.Fatal("docs/configuration.md is out of date: go test ./agent/app/cli -update")
+		t.Fatalf("%s is out of date: go test ./agent/app/cli -run 'Document|JSON|Schema' -update", file)
 	}
-	if err := os.WriteFile(configurationDocument, []byte(want), 0o644); err != nil {
+	if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -63,11 +79,11 @@ func keysTable(t *testing.T, doc string) string {
 		}
 		initial, meaning := written[k.Path][0], written[k.Path][1]
 		if meaning == "" || strings.HasSuffix(meaning, ".") {
-			t.Errorf("%s has no row for the key %s with what it means, or a period at its end", configurationDocument, k.Path)
+			t.Errorf("%s has no row for the key %s with what it means, or a period at its end", keysDocument, k.Path)
 		}
 		for _, name := range engines.Names() {
 			if k.Path == "targets[].engine" && !strings.Contains(meaning, "`"+name+"`") {
-				t.Errorf("%s: %s does not name %s", configurationDocument, k.Path, name)
+				t.Errorf("%s: %s does not name %s", keysDocument, k.Path, name)
 			}
 		}
 		if k.Default != "" {
@@ -102,7 +118,7 @@ func commandsText(t *testing.T) string {
 		if !strings.HasSuffix(c.Short, ".") || !strings.HasPrefix(c.Example, "benchwatch "+strings.TrimSuffix(name, " list")+" ") {
 			t.Errorf("%s: help %q is not a sentence, or example %q is not of the command", name, c.Short, c.Example)
 		}
-		fmt.Fprintf(&b, "### benchwatch %s\n\n%s\n\n```sh\n%s\n```\n\n| flag or argument | default | meaning |\n|---|---|---|\n", name, c.Short, c.Example)
+		fmt.Fprintf(&b, "## benchwatch %s\n\n%s\n\n```sh\n%s\n```\n\n| flag or argument | default | meaning |\n|---|---|---|\n", name, c.Short, c.Example)
 		c.Flags().VisitAll(func(f *pflag.Flag) {
 			if f.Hidden {
 				return

@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"go/ast"
-	"os"
 	"reflect"
 	"regexp"
 	"slices"
@@ -17,7 +16,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/show/report"
 )
 
-const jsonDocument = "../../../docs/json.md"
+const jsonDocument = "../../../docs/reference/json.md"
 
 // printed is what each command prints with --format=json. Commands with their own format mention it.
 var printed = []struct {
@@ -82,7 +81,7 @@ type parsedLine struct {
 	Message string       `json:"message,omitempty"`
 }
 
-// TestJSON guards that docs/json.md has every field of what commands print.
+// TestJSON guards that docs/reference/json.md has every field of what commands print.
 func TestJSON(t *testing.T) {
 	var b strings.Builder
 	for _, p := range printed {
@@ -90,26 +89,12 @@ func TestJSON(t *testing.T) {
 		if p.about != "" {
 			b.WriteString(p.about + "\n\n")
 		}
-		fmt.Fprintf(&b, "Schema: [%s](schema/%[1]s)\n\n| field | value | meaning |\n|---|---|---|\n", schemaFile(p.command))
+		fmt.Fprintf(&b, "Schema: [%s](../schema/%[1]s)\n\n| field | value | meaning |\n|---|---|---|\n", schemaFile(p.command))
 		s := schemaOf(t, p.command, p.value)
 		fields(s, s, "", map[string]bool{}, func(place, value, meaning string) { row(&b, "`"+place+"`", value, meaning) })
 		b.WriteString("\n")
 	}
-	data, err := os.ReadFile(jsonDocument)
-	if err != nil {
-		t.Fatal(err)
-	}
-	block := regexp.MustCompile(`(?s)(<!-- generated: fields -->\n).*?(\n<!-- end -->)`)
-	want := block.ReplaceAllString(string(data), "${1}"+strings.ReplaceAll(strings.TrimSuffix(b.String(), "\n"), "$", "$$")+"${2}")
-	switch {
-	case want == string(data):
-	case !*update:
-		t.Fatal("docs/json.md is out of date: go test ./agent/app/cli -run JSON -update")
-	default:
-		if err := os.WriteFile(jsonDocument, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	fillBlocks(t, jsonDocument, map[string]string{"fields": strings.TrimSuffix(b.String(), "\n")})
 }
 
 // TestFormats guards that every command that prints something has JSON.
@@ -149,4 +134,40 @@ func comments(t *testing.T, of reflect.Type) map[string]string {
 		})
 	})
 	return docs
+}
+
+var (
+	verb       = regexp.MustCompile(`^(is|are|has|have) `)
+	noun       = regexp.MustCompile(`^\w+ (of|as|that|to|read)\b`)
+	identifier = regexp.MustCompile(`\b[A-Z][a-z]+[A-Z]\w*|\[\w+\.\w+\]|[A-Z]\w*\.[A-Z]|\[[A-Z]`)
+)
+
+// describe returns the comment of a field for readers of the JSON: "Low is the lower bound, at most High" is "The lower
+// bound, at most `high`".
+func describe(t *testing.T, of reflect.Type, field, comment string) string {
+	t.Helper()
+	text, own := strings.CutPrefix(comment, field+" ")
+	if rest, ok := strings.CutPrefix(comment, field+": "); ok {
+		text = rest
+	} else if shorter := verb.ReplaceAllString(text, ""); own && shorter != text {
+		text = shorter
+	} else {
+		text = comment
+	}
+	for f := range of.Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "" || name == "-" {
+			continue
+		}
+		start := len(noun.FindString(text)) // "Ratio to …" is English
+		word := regexp.MustCompile(`(^|\W)` + f.Name + `(\W|$)`)
+		text = text[:start] + word.ReplaceAllString(text[start:], "${1}`"+name+"`${2}")
+	}
+	if found := identifier.FindString(text); found != "" && found != "PostgreSQL" {
+		t.Errorf("%s.%s: its comment has %s, which readers of the JSON don't know: %s", of, field, found, text)
+	}
+	if text != "" && text[0] != '`' {
+		text = strings.ToUpper(text[:1]) + text[1:]
+	}
+	return strings.TrimSuffix(text, ".")
 }

@@ -112,7 +112,7 @@ func (m *markCommand) run(s Streams) error {
 func markGlobal(dataDir string, point marker.Marker) error {
 	err := marker.Append(rundir.Directory(dataDir), point)
 	if errors.Is(err, fs.ErrPermission) {
-		return withHint(err, "name one of your runs with --run, or let an agent share the folder, as docs/configuration.md describes under Users")
+		return withHint(err, "name one of your runs with --run, or let an agent share the folder, as docs/run-directory.md describes under Users")
 	}
 	return err
 }

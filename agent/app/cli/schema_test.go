@@ -228,7 +228,7 @@ type definition struct {
 	Definitions map[string]*definition `json:"$defs,omitempty"`
 }
 
-// property is a field of an object. A measure's has no line in docs/json.md.
+// property is a field of an object. A measure's has no line in docs/reference/json.md.
 type property struct {
 	name string
 	*definition
@@ -340,7 +340,7 @@ func (d *definer) fields(s *definition, of reflect.Type) {
 			d.t.Errorf("%s.%s has no name in JSON", of, f.Name)
 		}
 		field := d.define(f.Type)
-		field.Description = docs[f.Name]
+		field.Description = describe(d.t, of, f.Name, docs[f.Name])
 		s.Properties = append(s.Properties, property{name: name, definition: field})
 		switch {
 		case strings.Contains(options, "omit"):
@@ -450,7 +450,7 @@ func eachFile(t *testing.T, of reflect.Type, visit func(*ast.File)) {
 	}
 }
 
-// fields passes each field below a definition to add, as docs/json.md has them: its
+// fields passes each field below a definition to add, as docs/reference/json.md has them: its
 // place, its kind of value and its meaning. An object that occurs again is not repeated.
 func fields(root, at *definition, place string, seen map[string]bool, add func(place, value, meaning string)) {
 	for at.Type == "array" {

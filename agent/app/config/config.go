@@ -1,7 +1,7 @@
 // Package config reads benchwatch.yml.
 //
 // Every key is declared once, as a field of its section, with its default and whether a reload applies
-// it; the check methods have the conditions for values. docs/configuration.md says what the keys mean.
+// it; the check methods have the conditions for values. docs/reference/configuration.md says what the keys mean.
 package config
 
 import (

@@ -116,7 +116,7 @@ func (d *doctor) data(context.Context) {
 	root := rundir.Root(d.c.DataDir)
 	if err := Writable(root); err != nil {
 		d.add("data", Failed, "data directory", secret.Error(err),
-			"choose another data_dir, or let an agent share it: docs/configuration.md, Users")
+			"choose another data_dir, or let an agent share it: docs/run-directory.md, Users")
 		return
 	}
 	ids, err := rundir.List(d.c.DataDir)

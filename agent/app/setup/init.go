@@ -235,7 +235,7 @@ func (p *Plan) sections() []section {
 // of the plan below its example in the comments, in its old place, or at the end.
 func (p *Plan) merge(before string) (string, error) {
 	if !p.Keep {
-		before = "# Written by benchwatch init. docs/configuration.md lists all keys.\n"
+		before = "# Written by benchwatch init. docs/reference/configuration.md lists all keys.\n"
 	}
 	lines := strings.SplitAfter(strings.TrimRight(before, "\n")+"\n", "\n")
 	lines = lines[:len(lines)-1]

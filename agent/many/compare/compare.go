@@ -49,7 +49,7 @@ type Comparison struct {
 	Lines   []Line   `json:"lines"`
 	// Statements of the servers, by the difference of their time per transaction.
 	Statements []StatementDifference `json:"statements,omitempty"`
-	// Limits are the results of [Comparison.Check].
+	// Limits are the results of --fail-if.
 	Limits []LimitResult `json:"limits,omitempty"`
 	// Figures show the runs over a parameter, as requested by compare --x.
 	Figures []FigureData `json:"figures,omitempty"`
@@ -77,7 +77,7 @@ type Difference struct {
 
 // Line is one measure of one combination.
 type Line struct {
-	// Combination has the values of Comparison.Varied.
+	// Combination has the value of each fact that varies within the groups, in the order of varied.
 	Combination []string `json:"combination,omitempty"`
 	Measure     string   `json:"measure"`
 	// Unit of the samples' values, for people: /s, ms, s or %.

@@ -51,9 +51,9 @@ type Step struct {
 	Reason string `json:"reason,omitempty"`
 	// Throughput is the throughput of the run, in transactions per second.
 	Throughput series.Optional[float64] `json:"throughput,omitzero"`
-	// Judgement is whether the run of a Seek met the conditions; Reason then has the values.
+	// Judgement is whether the run met the conditions of seek; Reason then has the values.
 	Judgement Judgement `json:"judgement,omitempty"`
-	// Measured are values of the run by the name of the measure, if the sweep has a Plan.
+	// Measured are values of the run by the name of the measure, where the next step depends on them.
 	Measured map[string]float64 `json:"measured,omitempty"`
 }
 

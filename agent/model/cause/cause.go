@@ -9,7 +9,7 @@
 //	})
 //
 // Package limits divides the clients' time and asks the catalogue for everything that it says about an engine. Report,
-// JSON, comparisons and the table in docs/causes.md show what is declared here. None of them knows an engine by name.
+// JSON, comparisons and the table in docs/reference/causes.md show what is declared here. None of them knows an engine by name.
 package cause
 
 import (

@@ -25,7 +25,7 @@ type Metric struct {
 	Labels []string
 }
 
-// declared are the metrics of all engines in this binary, listed in docs/metrics.md.
+// declared are the metrics of all engines in this binary, listed in docs/reference/metrics.md.
 var declared struct {
 	sync.Mutex
 	all []*Metric

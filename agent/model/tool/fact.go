@@ -10,7 +10,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/base/secret"
 )
 
-// Fact declares which text of a tool's output is the value of a label. docs/tools.md lists the facts of all tools.
+// Fact declares which text of a tool's output is the value of a label. docs/reference/labels.md lists the facts of all tools.
 type Fact struct {
 	// Label is the name of the label, as Describe names the option.
 	Label string

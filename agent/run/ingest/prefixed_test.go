@@ -147,15 +147,15 @@ func TestInterleavedContainers(t *testing.T) {
 	}
 }
 
-// TestFormsAreDocumented guards that docs/tools.md lists each form of prefix.
+// TestFormsAreDocumented guards that docs/tools/logs.md lists each form of prefix.
 func TestFormsAreDocumented(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/tools.md")
+	page, err := os.ReadFile("../../../docs/tools/logs.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, form := range prefix.Forms {
 		if !bytes.Contains(page, []byte("| "+form.Name+" |")) {
-			t.Errorf("docs/tools.md does not list: %s", form.Name)
+			t.Errorf("docs/tools/logs.md does not list: %s", form.Name)
 		}
 	}
 }

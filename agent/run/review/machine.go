@@ -22,7 +22,7 @@ type Machine struct {
 	Ticks      int      `json:"ticks,omitempty"`
 	Unanswered int      `json:"unanswered,omitempty"`
 	Errors     []string `json:"errors,omitempty"`
-	// SampledSeconds is how much of the run the samples of the machine cover, as in Server.
+	// SampledSeconds is how much of the run the samples of the machine cover. Its means are of these seconds.
 	SampledSeconds float64 `json:"sampled_seconds,omitempty"`
 
 	Coverage record.Coverage `json:"-"`

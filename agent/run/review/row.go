@@ -46,7 +46,7 @@ type Row struct {
 	StartedAt      time.Time  `json:"started_at"`
 	StartEstimated bool       `json:"start_estimated,omitempty"`
 	EndedAt        *time.Time `json:"ended_at,omitempty"`
-	// Phase is over for a run that has ended.
+	// Phase of a run that has ended is over.
 	Phase  ingest.Phase   `json:"phase"`
 	Result rundir.Outcome `json:"result,omitempty"`
 	Reason string         `json:"reason,omitempty"`
@@ -64,14 +64,14 @@ type Row struct {
 	FailedShare series.Optional[float64] `json:"failed_share,omitzero"`
 	// FromIntervals: the tool printed no summary.
 	FromIntervals bool `json:"from_intervals,omitempty"`
-	// Servers has what was observed of the servers. NewRow leaves it out.
+	// Servers has what was observed of the servers.
 	Servers []Server `json:"servers,omitempty"`
-	// Machines has what was observed of the run's machines, Costs what a transaction cost. NewRow leaves both out.
+	// Machines has what was observed of the run's machines, Costs what a transaction cost.
 	Machines []Machine `json:"machines,omitempty"`
 	Costs    []Cost    `json:"costs,omitempty"`
-	// Balances show which parts took the load. NewRow leaves them out.
+	// Balances show which parts took the load.
 	Balances []Balance `json:"balances,omitempty"`
-	// Limits is what limited the run; absent while it is in progress. NewRow leaves it out.
+	// Limits is what limited the run; absent while it is in progress.
 	Limits *limits.Verdict `json:"limits,omitempty"`
 
 	Options []string `json:"-"` // names of the labels that are options of the tool
@@ -84,18 +84,18 @@ type Row struct {
 	// rates and counts are of the operations that the tool distinguishes.
 	rates  []tool.Rate
 	counts []tool.Count
-	// ServerSettings are the servers', for comparisons. NewRow leaves them out.
+	// ServerSettings are the servers', for comparisons.
 	ServerSettings map[string]string `json:"-"`
-	// Executed is what the servers executed; nil: not recorded. NewRow leaves them out.
+	// Executed is what the servers executed; nil: not recorded.
 	Executed *Statements `json:"-"`
-	// queue is how many transactions waited for a thread of the tool at its end. NewRow leaves it out.
+	// queue is how many transactions waited for a thread of the tool at its end.
 	queue float64
 	// IntervalValues are what the intervals prove, by the field of a measure and in its base unit.
-	// NewRow leaves it out.
 	IntervalValues map[string]IntervalValues `json:"-"`
 }
 
-// NewRow returns a run without its servers.
+// NewRow returns a run without what was observed of its servers and machines, and without what follows from that: costs,
+// balances, limits, statements.
 func NewRow(s *ingest.Snapshot) Row {
 	m := &s.Meta
 	r := Row{

@@ -22,7 +22,7 @@ type Server struct {
 	// JSON each has a field of its own, see [measure.Measure.SummaryField].
 	Values []Value `json:"-"`
 
-	// DrainSeconds may be too long by DrainResolution, see [rundir.Drain].
+	// DrainSeconds may be too long by DrainResolution.
 	DrainSeconds    series.Optional[float64] `json:"drain_seconds,omitzero"`
 	DrainResolution float64                  `json:"drain_resolution_seconds,omitempty"`
 	DrainTimedOut   bool                     `json:"drain_timed_out,omitempty"`

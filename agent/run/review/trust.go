@@ -191,7 +191,7 @@ func (j *judge) length() {
 const openLoop = "an open loop: latency counts from when an event was due, waiting included"
 
 // omission looks at whether the latency includes the time that an operation waited
-// for its turn: see docs/tools.md for each tool.
+// for its turn: see docs/tools/ for each tool.
 func (j *judge) omission() {
 	m := &j.h.Snapshot.Meta
 	if len(j.row.Latency) == 0 && len(j.h.Intervals.Of(tool.HeadlineLatency)) == 0 {

@@ -10,7 +10,7 @@ import (
 )
 
 // Family describes one family of series. Its name, help, labels and type are
-// written down once; the gatherer, the backfill and docs/metrics.md take them
+// written down once; the gatherer, the backfill and docs/reference/metrics.md take them
 // from here.
 type Family struct {
 	Name   string // with prefix

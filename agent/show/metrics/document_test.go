@@ -12,11 +12,11 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 )
 
-var update = flag.Bool("update", false, "write docs/metrics.md")
+var update = flag.Bool("update", false, "write docs/reference/metrics.md")
 
-const document = "../../../docs/metrics.md"
+const document = "../../../docs/reference/metrics.md"
 
-// TestDocument checks that docs/metrics.md lists the metrics and measures that the
+// TestDocument checks that docs/reference/metrics.md lists the metrics and measures that the
 // code declares.
 func TestDocument(t *testing.T) {
 	var b strings.Builder
@@ -51,7 +51,7 @@ the page are computed from these metrics; the page, reports, ` + "`status`" + ` 
 		t.Fatal(err)
 	}
 	if string(got) != b.String() {
-		t.Error("docs/metrics.md is out of date: go test ./agent/show/metrics -update")
+		t.Error("docs/reference/metrics.md is out of date: go test ./agent/show/metrics -update")
 	}
 }
 

@@ -11,14 +11,14 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/cause"
 )
 
-const causesPage = "../../../docs/causes.md"
+const causesPage = "../../../docs/reference/causes.md"
 
-// TestCausesPage guards that docs/causes.md lists the causes that the packages declare.
+// TestCausesPage guards that docs/reference/causes.md lists the causes that the packages declare.
 func TestCausesPage(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`# Causes
 
-This page is generated from the code. [*What limited this run*](reports.md#benchwatch-report) names a resource or a wait; below it a report
+This page is generated from the code. [*What limited this run*](../limits.md) names a resource or a wait; below it a report
 names what caused it, if the recorded numbers show that. A cause explains at least a quarter of its finding. Causes
 without an engine are about the tool and its machine.
 
@@ -42,6 +42,6 @@ without an engine are about the tool and its machine.
 	}
 	page, err := os.ReadFile(causesPage)
 	if d := cmp.Diff(string(page), b.String()); err != nil || d != "" {
-		t.Errorf("docs/causes.md is out of date: go test ./agent/show/report -run Causes -update (%v)\n%s", err, d)
+		t.Errorf("docs/reference/causes.md is out of date: go test ./agent/show/report -run Causes -update (%v)\n%s", err, d)
 	}
 }
