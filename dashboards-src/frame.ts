@@ -16,6 +16,7 @@ import {
   VariableSort,
 } from '@grafana/grafana-foundation-sdk/dashboard';
 import { inRange, named, ofRunClusters, ofRunHosts, ofRunServers, recent, runs } from './metrics';
+import { color } from './palette';
 import type { AnyPanel } from './panel';
 import { datasource } from './query';
 
@@ -170,7 +171,7 @@ const alerts = (() => {
 const annotations = (page: Page): AnnotationQueryBuilder[] => [
   marks({
     name: 'Runs',
-    color: 'blue',
+    color: 'green',
     expr: described(`max by (run) (${recent('benchwatch_run_active')} == 1)`),
     title: '{{title}}',
     text: '{{about}}',
@@ -179,7 +180,7 @@ const annotations = (page: Page): AnnotationQueryBuilder[] => [
   }),
   marks({
     name: 'Drain',
-    color: 'orange',
+    color: color('drain'),
     expr: described(`1 + max by (run) (${recent('benchwatch_run_active')} == 0)`),
     title: 'Drain: {{title}}',
     text: 'Replicas catch up after the end. {{about}}',
@@ -189,7 +190,7 @@ const annotations = (page: Page): AnnotationQueryBuilder[] => [
   // A marker without a run has an empty label.
   marks({
     name: 'Markers',
-    color: 'purple',
+    color: color('marker'),
     expr: about('max by (text, run) (benchwatch_marker_timestamp_seconds{run=~"$run|"}) * 1000', 'run'),
     title: '{{text}}',
     text: '{{about}}',

@@ -2,6 +2,7 @@
 
 import { BigValueTextMode } from '@grafana/grafana-foundation-sdk/common';
 import { alternatives, commitRate, live, named, ofSeveral, over, perServer, recent, runs, serverRate, servers } from '../metrics';
+import { color } from '../palette';
 import { type AnyPanel, graph, set, stat, unit } from '../panel';
 import { agent, now } from '../query';
 import { limits } from '../threshold';
@@ -43,7 +44,7 @@ export function state(): AnyPanel {
     ],
     overrides: [
       { series: /^(warmup|measure|succeeded).*/, set: [set.color('green')] },
-      { series: /^(starting|draining).*/, set: [set.color('blue')] },
+      { series: /^(starting|draining).*/, set: [set.color(color('drain'))] },
       { series: /^(interrupted|aborted).*/, set: [set.color('orange')] },
       { series: /^(stalled|failed|lost).*/, set: [set.color('red')] },
     ],

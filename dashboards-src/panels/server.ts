@@ -2,6 +2,7 @@
 // contains label matchers that restrict them to one kind of server.
 
 import { commitRate, perServer, server, serverGauge, serverRate, servers } from '../metrics';
+import { sessionClasses } from '../palette';
 import { type AnyPanel, graph, set, states, timeline, unit } from '../panel';
 import { agent } from '../query';
 
@@ -48,20 +49,6 @@ export function threads(span: number, of = ''): AnyPanel {
   });
 }
 
-/** What sessions wait for, by class, in colours that do not depend on which of them a server has. */
-const classes: [string, string][] = [
-  ['running', 'green'],
-  ['row_lock', 'red'],
-  ['lock', 'dark-red'],
-  ['commit', 'orange'],
-  ['flow_control', 'purple'],
-  ['replication', 'blue'],
-  ['disk', 'yellow'],
-  ['latch', 'dark-orange'],
-  ['network', 'light-blue'],
-  ['other', '#8e8e8e'],
-];
-
 export function sessions(span: number, of = ''): AnyPanel {
   const sampled = `avg_over_time(benchwatch_db_active_sessions{${servers}${of && `, ${of}`}}[$__rate_interval])`;
   return graph({
@@ -73,7 +60,7 @@ export function sessions(span: number, of = ''): AnyPanel {
     span,
     stacked: true,
     queries: [agent(`sum by (class) (${perServer(sampled, 'class', 'event')})`, '{{class}}')],
-    overrides: classes.map(([name, color]) => ({ series: new RegExp(`^${name}$`), set: [set.color(color)] })),
+    overrides: sessionClasses.map(([name, color]) => ({ series: new RegExp(`^${name}$`), set: [set.color(color)] })),
   });
 }
 

@@ -13,9 +13,14 @@ import (
 )
 
 // Style is the style sheet of documents, also for a drawing in its own file.
-//
-//go:embed document.css
-var Style string
+var Style = palette + style
+
+var (
+	//go:embed palette.css
+	palette string
+	//go:embed document.css
+	style string
+)
 
 // Markup is HTML or SVG.
 type Markup string

@@ -49,8 +49,10 @@ type Chart struct {
 type Line struct {
 	Name string
 	X, Y []float64
-	// Group is the lines' common colour from 1 on; 0: the line has its own.
+	// Group is the lines' common colour from 1 on, such as a server's place in the run; 0: the line has its own.
 	Group int
+	// Measure is what an area of a stacked chart shows, in the colour that the palette has for it; nil in other charts.
+	Measure *measure.Measure
 
 	tally  series.Tally // of all values, also where X and Y are thinned
 	factor float64      // of Y to the values of the tally
@@ -144,7 +146,7 @@ func sampledCharts(scope measure.Scope, targets []string, samples *series.Thinne
 	for _, m := range measure.All(scope) {
 		c := newChart(m)
 		for _, line := range m.Charted() {
-			for _, target := range targets {
+			for place, target := range targets {
 				name := target
 				switch {
 				case m.Stacked:
@@ -154,7 +156,13 @@ func sampledCharts(scope measure.Scope, targets []string, samples *series.Thinne
 				}
 				key := record.ServerMeasure{Target: target, Measure: line}
 				if t := samples.Tally(key); line == m || scope == measure.Server || t.Min != 0 || t.Max != 0 {
-					c.add(name, samples.Elapsed, samples.Values(key), t)
+					added := c.add(name, samples.Elapsed, samples.Values(key), t)
+					if added != nil && scope == measure.Server {
+						added.Group = place + 1
+					}
+					if added != nil && m.Stacked {
+						added.Measure = line
+					}
 				}
 			}
 		}
@@ -257,10 +265,13 @@ func (c *Chart) fit() {
 // maxLines bounds the lines of one chart: the names of operations are the tool's.
 const maxLines = 24
 
-func (c *Chart) add(name string, x, y []float64, t series.Tally) {
-	if series.AnyKnown(y) && len(c.Lines) < maxLines {
-		c.Lines = append(c.Lines, Line{Name: name, X: x, Y: y, tally: t, factor: 1})
+// add returns the added line, nil if it has no values or the chart is full.
+func (c *Chart) add(name string, x, y []float64, t series.Tally) *Line {
+	if !series.AnyKnown(y) || len(c.Lines) >= maxLines {
+		return nil
 	}
+	c.Lines = append(c.Lines, Line{Name: name, X: x, Y: y, tally: t, factor: 1})
+	return &c.Lines[len(c.Lines)-1]
 }
 
 // any reports whether a line with values has a property.
@@ -298,7 +309,7 @@ func (l *Line) thin(from, to float64, n int) Line {
 	if len(l.X) <= 2*n {
 		return *l
 	}
-	out := Line{Name: l.Name, Group: l.Group}
+	out := Line{Name: l.Name, Group: l.Group, Measure: l.Measure}
 	add := func(x, y float64) { out.X, out.Y = append(out.X, x), append(out.Y, y) }
 	for _, b := range series.Buckets(l.X, from, (to-from)/float64(n)) {
 		switch first, second := series.Extremes(l.Y, b); {
@@ -354,16 +365,21 @@ func (c *Chart) Legend() []document.Entry {
 	return all
 }
 
-// lineClass returns a line's colour and dashes. The lines of a group have one colour.
+// lineClass returns a line's colour and dashes, as classes of palette.css and document.css. The lines of a group have one
+// colour; areas have their measure's, and a strength by their group.
 func (c *Chart) lineClass(i int) string {
-	if group := c.Lines[i].Group; group > 0 {
+	group := c.Lines[i].Group
+	if of := c.Lines[i].Measure; of != nil {
+		return "m-" + of.ID + " d" + strconv.Itoa((group-1)%3)
+	}
+	if group > 0 {
 		nth := 0
 		for _, l := range c.Lines[:i] {
 			if l.Group == group {
 				nth++
 			}
 		}
-		return "c" + strconv.Itoa((group-1)%colours) + " d" + strconv.Itoa(nth%3)
+		return "c" + strconv.Itoa((group-1)%colours) + " d" + strconv.Itoa(((group-1)/colours+nth)%3)
 	}
 	class := "c" + strconv.Itoa(i%colours) + " d" + strconv.Itoa(i/colours%3)
 	if len(c.Lines) > 1 && c.Lines[i].Name == tool.Transaction {

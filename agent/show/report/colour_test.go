@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/show/document"
 )
 
@@ -68,41 +69,68 @@ func (c rgb) distance(o rgb) float64 {
 
 func (c rgb) luminance() float64 { return 0.2126*c[0] + 0.7152*c[1] + 0.0722*c[2] }
 
-// TestColours guards that the lines of a chart can be distinguished, also by people who
-// don't see red or green, and against the background; and that page and report have
-// the same colours.
-func TestColours(t *testing.T) {
-	css, err := os.ReadFile("../../show/web/src/page.css")
+// palette returns the colours of the palette whose names match, in the order of the sheet: the light theme's, then the
+// dark theme's.
+func palette(t *testing.T, name string) (light, dark []string) {
+	t.Helper()
+	css, err := os.ReadFile("../document/palette.css")
 	if err != nil {
 		t.Fatal(err)
 	}
-	colour := regexp.MustCompile(`--c[0-9]: (#[0-9a-f]{6});`)
-	shown := colour.FindAllStringSubmatch(string(css), -1)
-	drawn := colour.FindAllStringSubmatch(document.Style, -1)
-	if len(shown) != 2*colours || len(drawn) != 2*colours {
-		t.Fatalf("%d colours in the page, %d in the report", len(shown), len(drawn))
-	}
-	const apart, contrast = 0.09, 2.8 // in Oklab; that of two neighbours in a grey scale of ten is 0.1
-	for i, back := range []string{"#ffffff", "#1a1f28"} {
-		var palette []string
-		for _, c := range shown[i*colours : (i+1)*colours] {
-			palette = append(palette, c[1])
+	first, second, _ := strings.Cut(string(css), "@media")
+	for part, into := range map[string]*[]string{first: &light, second: &dark} {
+		for _, m := range regexp.MustCompile(`--`+name+`: (#[0-9a-f]{6});`).FindAllStringSubmatch(part, -1) {
+			*into = append(*into, m[1])
 		}
-		for j, name := range palette {
-			if report := drawn[i*colours+j][1]; report != name {
-				t.Errorf("colour %d is %s in the page, %s in the report", j, name, report)
-			}
+	}
+	return light, dark
+}
+
+// distinguishable fails unless all colours differ for everyone, and from the backgrounds.
+func distinguishable(t *testing.T, colours []string, contrast float64, backs ...string) {
+	t.Helper()
+	const apart = 0.09 // in Oklab; that of two neighbours in a grey scale of ten is 0.1
+	for j, name := range colours {
+		for _, back := range backs {
 			c, b := parseColour(t, name).luminance(), parseColour(t, back).luminance()
 			if got := (max(c, b) + 0.05) / (min(c, b) + 0.05); got < contrast {
 				t.Errorf("%s on %s has a contrast of %.1f, want %.1f", name, back, got, contrast)
 			}
-			for _, other := range palette[:j] {
-				for sight, m := range sights {
-					if d := parseColour(t, name).times(m).oklab().distance(parseColour(t, other).times(m).oklab()); d < apart {
-						t.Errorf("%s and %s on %s: distance %.3f with %s, want %.2f", name, other, back, d, sight, apart)
-					}
+		}
+		for _, other := range colours[:j] {
+			for sight, m := range sights {
+				if d := parseColour(t, name).times(m).oklab().distance(parseColour(t, other).times(m).oklab()); d < apart {
+					t.Errorf("%s and %s: distance %.3f with %s, want %.2f", name, other, d, sight, apart)
 				}
 			}
 		}
 	}
+}
+
+// TestColours guards that the lines of a chart can be distinguished, also by people who don't see red or green, and
+// against the background.
+func TestColours(t *testing.T) {
+	light, dark := palette(t, "c[0-9]")
+	if len(light) != colours || len(dark) != colours {
+		t.Fatalf("%d colours for light backgrounds, %d for dark ones", len(light), len(dark))
+	}
+	distinguishable(t, light, 2.8, "#ffffff")
+	distinguishable(t, dark, 2.8, "#1a1f28")
+}
+
+// TestColoursOfSessions guards that each class of sessions has its colour, which Grafana's dashboards find by the class,
+// and that areas of all of them can be distinguished on the backgrounds of page, report and Grafana.
+func TestColoursOfSessions(t *testing.T) {
+	var all []string
+	for _, m := range engine.SessionMeasures() {
+		if want := "sessions_" + engine.SessionClass(m); m.ID != want {
+			t.Errorf("the measure of the class %s is %s", engine.SessionClass(m), m.ID)
+		}
+		light, dark := palette(t, "m-"+m.ID)
+		if len(light) != 1 || len(dark) != 0 || !strings.Contains(document.Style, ".m-"+m.ID+" {") {
+			t.Errorf("%s has %d colours for all themes, want 1 with its class", m.ID, len(light))
+		}
+		all = append(all, light...)
+	}
+	distinguishable(t, all, 2.4, "#ffffff", "#1a1f28", "#181b1f")
 }

@@ -15,13 +15,16 @@ export interface Group {
   /** Lines that the user has shown or hidden, unlike their initial state. */
   readonly turned: ReadonlySet<string>;
   turn(line: string): void;
-  /** Colour of a server, the same in all charts. */
-  serverColour(target: string): string;
+  /** The place of a server, the same in all charts, which decides its colour. */
+  serverPlace(target: string): number;
   zoom(from: number, to: number): void;
   reset(): void;
   /** The second of the axis at the cursor; null: the cursor is outside all charts. */
   pointed(x: number | null): void;
 }
+
+/** Opacities of areas, in hexadecimal. */
+const areas = ['66', 'b0', '38'];
 
 const phaseNames = { before: 'before', warmup: 'warm-up', drain: 'drain' };
 
@@ -142,7 +145,13 @@ export class Chart {
   }
 
   private colourOf(s: Series, i: number): string {
-    return this.spec.byServer ? this.group.serverColour(s.name[1]) : colour(this.group.theme, this.rank(i));
+    const { theme } = this.group;
+    return theme.own(s.name[0]) || colour(theme, this.spec.byServer ? this.group.serverPlace(s.name[1]) : this.rank(i));
+  }
+
+  /** The area of a stacked line. Further servers have the same colours in other strengths. */
+  private areaOf(s: Series, i: number): string {
+    return this.colourOf(s, i) + areas[this.group.serverPlace(s.name[1]) % areas.length]!;
   }
 
   /** A line's place for its colour: the visible ones first, so that their colours differ. */
@@ -280,7 +289,7 @@ export class Chart {
           // Transactions stand out from the statements that they consist of.
           width: s.name[0] === 'transactions' && s.name[1] === 'transaction' ? 2.5 : 1.5,
           show: !this.hidden.has(key(s)),
-          ...(this.spec.stacked ? { fill: `${this.colourOf(s, i)}66` } : {}),
+          ...(this.spec.stacked ? { fill: this.areaOf(s, i) } : {}),
           points: { size: 4 },
         })),
       ],

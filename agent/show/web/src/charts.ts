@@ -5,7 +5,7 @@ import { el, setText } from './dom';
 import * as format from './format';
 import type { Spec } from './specs';
 import type { Table } from './table';
-import { colour, readTheme } from './theme';
+import { readTheme } from './theme';
 
 /** How many charts out of sight are drawn between two frames of the screen. */
 const chartsAFrame = 3;
@@ -97,10 +97,9 @@ export class Charts implements Group {
     this.toggled([...this.turned]);
   }
 
-  serverColour(target: string): string {
-    let i = this.servers.indexOf(target);
-    if (i < 0) i = this.servers.push(target) - 1;
-    return colour(this.theme, i);
+  serverPlace(target: string): number {
+    const i = this.servers.indexOf(target);
+    return i < 0 ? this.servers.push(target) - 1 : i;
   }
 
   /** Puts the charts at their places in a document; charts of a folded block are folded. */

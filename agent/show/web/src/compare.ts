@@ -160,7 +160,7 @@ export class CompareView {
   private showCharts(c: Compare, drawn: Spec[]): void {
     const shown = Object.fromEntries(tableNames.map((t) => [t, new Joined()])) as Record<TableName, Joined>;
     for (const g of c.groups) {
-      this.charts.serverColour(g.name); // in the order of the groups
+      this.charts.serverPlace(g.name); // in the order of the groups
       for (const r of g.runs) {
         const h = this.histories.get(r.id);
         if (!h) continue;

@@ -1,4 +1,4 @@
-/** Colours that are drawn on a canvas, from page.css. */
+/** Colours that are drawn on a canvas, from page.css and the palette that it imports. */
 export interface Theme {
   back: string;
   text: string;
@@ -10,6 +10,8 @@ export interface Theme {
   warmup: string;
   drain: string;
   series: string[];
+  /** The colour that a measure has in every chart; empty: it has none. */
+  own(measure: string): string;
 }
 
 export function readTheme(): Theme {
@@ -26,6 +28,7 @@ export function readTheme(): Theme {
     warmup: of('phase-warmup'),
     drain: of('phase-drain'),
     series: of('series').split(/\s+/),
+    own: (measure) => of(`m-${measure}`),
   };
 }
 
