@@ -100,7 +100,9 @@ func (r *historyCommand) trend(s Streams) (*history.Trend, error) {
 		return nil, withHint(errors.New("no run matches"), "benchwatch runs lists them; only those that succeeded count")
 	}
 	by := history.KindOf(list(r.by))
-	found, err := history.NewTrend(rows, history.TrendOptions{Measure: r.measure, By: by, Settings: func(id string) map[string]string { return history.SettingsIn(places[id]) }})
+	found, err := history.NewTrend(rows, history.TrendOptions{Measure: r.measure, By: by,
+		Settings: func(id string) map[string]string { return history.SettingsIn(places[id]) },
+		Others:   func(id string) float64 { return history.OthersIn(context.Background(), places[id], r.tools) }})
 	if err != nil {
 		return nil, err
 	}

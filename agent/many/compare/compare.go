@@ -350,6 +350,8 @@ type Spread struct {
 	Mean   float64 `json:"mean"`
 	Min    float64 `json:"min"`
 	Max    float64 `json:"max"`
+
+	values []float64
 }
 
 // Average is how several values are represented by one.
@@ -383,7 +385,7 @@ func NewSpread(values []float64) Spread {
 	for _, x := range v {
 		mean += x / float64(n)
 	}
-	return Spread{N: n, Median: series.Median(v), Mean: mean, Min: slices.Min(v), Max: slices.Max(v)}
+	return Spread{N: n, Median: series.Median(v), Mean: mean, Min: slices.Min(v), Max: slices.Max(v), values: v}
 }
 
 // Text formats the average in a unit, with the extremes if there are several values.

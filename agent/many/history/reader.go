@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
 	"github.com/benchwatch/benchwatch/agent/run/record"
@@ -151,6 +152,18 @@ func (r *Reader) read(ctx context.Context, id string, observed bool) (review.Row
 // Settings returns the settings of a run's servers, nil if none were recorded.
 func (r *Reader) Settings(id string) map[string]string {
 	return SettingsIn(rundir.At(r.dataDir, id))
+}
+
+// OthersIn returns the share of the CPU of its tool's machine that other programs took during the run in a directory,
+// unknown if that was not recorded.
+func OthersIn(ctx context.Context, dir rundir.Directory, tools tool.Set) float64 {
+	h, err := record.Read(ctx, dir, tools)
+	if err != nil {
+		return series.Unknown()
+	}
+	row := review.NewObservedRow(h)
+	share, _ := row.OtherPrograms()
+	return share
 }
 
 // SettingsIn returns the settings of the servers of the run in a directory, nil if none were

@@ -41,6 +41,10 @@ type TrendSeries struct {
 	// Levels are stretches of consecutive runs around the same level.
 	Levels  []TrendLevel  `json:"levels"`
 	Changes []TrendChange `json:"changes"`
+	// Factor is the largest value divided by the smallest one within a level; absent for single runs.
+	Factor float64 `json:"factor,omitempty"`
+	// Disturbed is what disturbed the runs: other programs on the tools' machine.
+	Disturbed string `json:"disturbed,omitempty"`
 }
 
 // TrendRun is the value of one run.
@@ -100,6 +104,9 @@ type TrendOptions struct {
 	By []string
 	// Settings returns the settings of a run's servers; nil: unknown.
 	Settings func(id string) map[string]string
+	// Others returns the share of the CPU of its tool's machine that other programs took during a run, unknown if that was
+	// not recorded. It is called for a few runs of a series. nil: unknown.
+	Others func(id string) float64
 }
 
 // KindFacts are the facts in which runs must agree to be comparable.
@@ -134,7 +141,7 @@ func NewTrend(rows []review.Row, o TrendOptions) (*Trend, error) {
 		}
 		runs = append(runs, TrendRun{ID: r.ID, StartedAt: r.StartedAt, Value: v * m.Unit.Factor, Facts: facts})
 	}
-	t.add(runs, slices.Concat(o.By, variedParameters(rows, o.By)), o.Settings)
+	t.add(runs, slices.Concat(o.By, variedParameters(rows, o.By)), &o)
 	return t, nil
 }
 
@@ -144,12 +151,12 @@ const Ratio = "ratio"
 // NewRatioTrend returns the trend of the ratios of A/B comparisons, oldest first, in the place of runs.
 func NewRatioTrend(ratios []TrendRun, by []string) *Trend {
 	t := &Trend{Measure: Ratio, Series: []TrendSeries{}}
-	t.add(ratios, by, nil)
+	t.add(ratios, by, &TrendOptions{})
 	return t
 }
 
 // add separates runs into series by facts.
-func (t *Trend) add(runs []TrendRun, by []string, settings func(string) map[string]string) {
+func (t *Trend) add(runs []TrendRun, by []string, o *TrendOptions) {
 	keys := map[string]int{}
 	for i := range runs {
 		r := &runs[i]
@@ -168,7 +175,7 @@ func (t *Trend) add(runs []TrendRun, by []string, settings func(string) map[stri
 		t.Series[at].Runs = append(t.Series[at].Runs, *r)
 	}
 	for i := range t.Series {
-		t.Series[i].find(settings)
+		t.Series[i].find(o)
 	}
 	t.dropCommonFacts()
 	slices.SortStableFunc(t.Series, func(a, b TrendSeries) int {
@@ -307,7 +314,7 @@ func (t *Trend) dropCommonFacts() {
 }
 
 // find finds the levels of a series and the differences between them.
-func (s *TrendSeries) find(settings func(string) map[string]string) {
+func (s *TrendSeries) find(o *TrendOptions) {
 	values := make([]float64, len(s.Runs))
 	for i := range s.Runs {
 		values[i] = s.Runs[i].Value
@@ -327,9 +334,9 @@ func (s *TrendSeries) find(settings func(string) map[string]string) {
 		if c.From != 0 {
 			c.ChangePercent = 100 * (c.To/c.From - 1)
 		}
-		c.Differs = s.differences(parts[i-1], p)
-		if settings != nil {
-			for _, d := range changedSettings(settings(before.ID), settings(after.ID)) {
+		c.Differs = append(s.changedOthers(p.Begin, o.Others), s.differences(parts[i-1], p)...)
+		if o.Settings != nil {
+			for _, d := range changedSettings(o.Settings(before.ID), o.Settings(after.ID)) {
 				// The version of the server may also be a label.
 				if !slices.ContainsFunc(c.Differs,
 					func(f FactChange) bool { return f.Name == d.Name && f.Before == d.Before && f.After == d.After }) {
@@ -339,6 +346,7 @@ func (s *TrendSeries) find(settings func(string) map[string]string) {
 		}
 		s.Changes = append(s.Changes, c)
 	}
+	s.addSpread(o.Others)
 }
 
 // differences returns the facts in which the runs before and after a change differ, and which do
@@ -466,11 +474,11 @@ func (t *Trend) LevelText(s *TrendSeries) string {
 	case len(s.Runs) == 1:
 		return fmt.Sprintf("1 run, %s: %s %s", table.Instant(s.Runs[0].StartedAt), table.Digits.Format(last.Mean), t.Head())
 	case len(s.Runs) < leastRuns:
-		return fmt.Sprintf("%s: mean %s %s; too few to find a change in", text, table.Digits.Format(last.Mean), t.Head())
+		return s.said() + fmt.Sprintf("%s: mean %s %s; too few to find a change in", text, table.Digits.Format(last.Mean), t.Head())
 	case len(s.Changes) == 0:
-		return fmt.Sprintf("%s: no change, mean %s %s", text, table.Digits.Format(last.Mean), t.Head())
+		return s.said() + fmt.Sprintf("%s: no change%s, mean %s %s", text, s.unseen(), table.Digits.Format(last.Mean), t.Head())
 	}
-	return fmt.Sprintf("%s: %s, now %s %s in the last %s", text, table.Plural(len(s.Changes), "change"),
+	return s.said() + fmt.Sprintf("%s: %s, now %s %s in the last %s", text, table.Plural(len(s.Changes), "change"),
 		table.Digits.Format(last.Mean), t.Head(), table.Plural(last.Runs, "run"))
 }
 

@@ -95,21 +95,47 @@ func (c *Combination) tps() (compare.Spread, bool) {
 // Advice is about the number of threads, for one combination of the other sets.
 type Advice struct {
 	Others map[string]string `json:"others,omitempty"`
-	Best   Point             `json:"best"`
-	Knee   *Point            `json:"knee,omitempty"`
-	USL    *USL              `json:"usl,omitempty"`
+	// Best is absent if no order of the combinations stands out from the spread of their runs.
+	Best *Point `json:"best,omitempty"`
+	Knee *Point `json:"knee,omitempty"`
+	USL  *USL   `json:"usl,omitempty"`
+	// Disturbed is what disturbed the runs: other programs on the tool's machine.
+	Disturbed string `json:"disturbed,omitempty"`
 	// Lines are the same in words, the best first, with further notes.
 	Lines []string `json:"lines"`
 	// BestText is Best in words, the first of Lines without a heading.
 	BestText string `json:"-"`
 }
 
-// BestOfAll names the best of all combinations; empty if there is none.
-func (r *Result) BestOfAll() string {
+// Disturbed is what disturbed the runs: other programs on the tool's machine; empty if nothing did.
+func (r *Result) Disturbed() string {
+	for _, a := range r.Advice {
+		if a.Disturbed != "" && a.Best != nil {
+			return a.Disturbed
+		}
+	}
+	return ""
+}
+
+// Conclusion names the best of all combinations, or says that there is none; empty without combinations to compare.
+func (r *Result) Conclusion() string {
 	if len(r.Advice) == 0 {
 		return ""
 	}
-	a := slices.MaxFunc(r.Advice, func(a, b Advice) int { return cmp.Compare(a.Best.Throughput, b.Best.Throughput) })
+	tps := func(a *Advice) float64 {
+		if a.Best == nil {
+			return 0
+		}
+		return a.Best.Throughput
+	}
+	a := slices.MaxFunc(r.Advice, func(a, b Advice) int { return cmp.Compare(tps(&a), tps(&b)) })
+	switch {
+	case a.BestText != "":
+	case len(r.Advice) > 1:
+		return "no difference found in any of them"
+	default:
+		return a.Lines[0]
+	}
 	words := []string{a.BestText}
 	if others := r.Describe(a.Others); others != "" {
 		words = []string{others, a.BestText}
@@ -243,15 +269,16 @@ func bestOf(all []Combination, s *Sweep, average compare.Average) []Advice {
 	tps := func(x *Combination) float64 { v, _ := x.tps(); return v.Average(average) }
 	slices.SortStableFunc(measured, func(a, b Combination) int { return cmp.Compare(tps(&b), tps(&a)) })
 	best, worst := &measured[0], &measured[len(measured)-1]
-	a := Advice{Best: Point{Throughput: tps(best)}}
-	a.addBest("%s, %.2f tps%s", Describe(s.Sets, best.Values), tps(best), best.headline())
-	a.add("lowest: %s, %.2f tps%s", Describe(s.Sets, worst.Values), tps(worst), worst.headline())
-	switch same, repeated := overlapping(measured, best, func(x *Combination) string { return Describe(s.Sets, x.Values) }); {
-	case !repeated:
-		a.add("one run each: small differences may be noise (--repeat)")
-	case len(same) > 0:
-		a.add("its runs overlap with the runs of %s", table.Join(same))
+	name := func(x *Combination) string { return Describe(s.Sets, x.Values) }
+	o := newOrder(measured, 0)
+	var a Advice
+	if o.isNone(&a, table.Plural(len(measured), "combination")) {
+		return []Advice{a}
 	}
+	a.Best = &Point{Throughput: tps(best)}
+	a.addBest("%s, %.2f tps%s", name(best), tps(best), best.headline())
+	a.add("lowest: %s, %.2f tps%s", name(worst), tps(worst), worst.headline())
+	o.addAlike(&a, name, "")
 	return []Advice{a}
 }
 
@@ -269,20 +296,27 @@ func advice(measured []Combination, average compare.Average) Advice {
 		points[i] = Point{threadsOf(&measured[i]), tps.Average(average)}
 	}
 	top, knee := compare.BestAndKnee(len(points), func(i int) float64 { return points[i].Throughput })
-	a := Advice{Best: points[top]}
+	o := newOrder(measured, top)
+	var a Advice
+	if o.isNone(&a, fmt.Sprintf("%g to %s", points[0].Threads, threadsText(points[len(points)-1].Threads))) {
+		return a
+	}
+	a.Best = &points[top]
 	best := &measured[top]
 	a.addBest("%s, %.2f tps%s", threadsText(a.Best.Threads), a.Best.Throughput, best.headline())
-	a.addNoise(measured, best)
-	if p := points[knee]; knee == len(points)-1 {
+	o.addAlike(&a, func(x *Combination) string { return x.Values[ThreadsSet] }, "thread")
+	switch p, smaller := points[knee], o.alikeBefore(knee); {
+	case knee == len(points)-1:
 		a.add("no knee: throughput still grows at the largest number of threads measured")
-	} else {
+	case smaller >= 0:
+		a.add("no knee found: %s can't be distinguished from the best", threadsText(points[smaller].Threads))
+	case knee == top:
 		a.Knee = &points[knee]
-		if knee == top {
-			a.add("knee: %s: every smaller number measured has less than %s of the best throughput, and larger ones bring no more", threadsText(p.Threads), table.Share(compare.KneeShare))
-		} else {
-			a.add("knee: %s: %s of the best throughput with %s of its threads%s", threadsText(p.Threads),
-				table.Share(p.Throughput/a.Best.Throughput), table.Share(p.Threads/a.Best.Threads), measured[knee].headline())
-		}
+		a.add("knee: %s: every smaller number measured has less than %s of the best throughput, and larger ones bring no more", threadsText(p.Threads), table.Share(compare.KneeShare))
+	default:
+		a.Knee = &points[knee]
+		a.add("knee: %s: %s of the best throughput with %s of its threads%s", threadsText(p.Threads),
+			table.Share(p.Throughput/a.Best.Throughput), table.Share(p.Threads/a.Best.Threads), measured[knee].headline())
 	}
 	a.addLaw(points)
 	return a
@@ -298,32 +332,6 @@ func (a *Advice) addBest(format string, args ...any) {
 }
 
 func threadsText(n float64) string { return table.Plural(int(n), "thread") }
-
-// overlapping names the repeated combinations that can't be distinguished from the best one; false if that has one run.
-func overlapping(measured []Combination, best *Combination, name func(*Combination) string) (same []string, repeated bool) {
-	top, _ := best.tps()
-	for i := range measured {
-		x := &measured[i]
-		if tps, _ := x.tps(); x != best && tps.N > 1 && tps.Max >= top.Min {
-			same = append(same, name(x))
-		}
-	}
-	return same, top.N > 1
-}
-
-// addNoise names the other numbers of threads that can't be distinguished from the best one.
-func (a *Advice) addNoise(measured []Combination, best *Combination) {
-	same, repeated := overlapping(measured, best, func(x *Combination) string { return x.Values[ThreadsSet] })
-	if !repeated {
-		a.add("one run each: small differences between neighbours may be noise (--repeat)")
-	} else if len(same) > 0 {
-		noun := "threads"
-		if len(same) == 1 && same[0] == "1" {
-			noun = "thread"
-		}
-		a.add("its runs overlap with those at %s %s", table.Join(same), noun)
-	}
-}
 
 // addLaw fits the Universal Scalability Law, and reports how reliable the fit is.
 func (a *Advice) addLaw(points []Point) {

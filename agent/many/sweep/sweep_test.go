@@ -13,8 +13,10 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/many/compare"
+	"github.com/benchwatch/benchwatch/agent/model/host"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/review"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
 func set(t *testing.T, text string) Set {
@@ -187,7 +189,7 @@ func TestAdvice(t *testing.T) {
 		"falling":  {map[int]float64{1: 12788, 2: 11424, 4: 11087, 8: 9000, 16: 8000, 32: 6900, 64: 5607, 128: 4429}, 1, []string{"best: 1 thread,", "by it one thread is best"}},
 		"too few":  {map[int]float64{1: 100, 8: 300, 64: 200}, 1, []string{"no fit of the Universal Scalability Law: 3 different numbers of threads"}},
 		"nonsense": {map[int]float64{1: 100, 2: 900, 4: 50, 8: 700, 16: 20}, 1, []string{"the law does not fit these points"}},
-		"overlap":  {map[int]float64{1: 100, 2: 101, 4: 50, 8: 20}, 3, []string{"its runs overlap with those at 1 thread", "knee: 1 thread:"}},
+		"overlap":  {map[int]float64{1: 100, 2: 101, 4: 50, 8: 20}, 3, []string{"can't be distinguished from it: 1 thread", "knee: 1 thread:"}},
 	} {
 		r := measured(t, c.repeat, c.tps)
 		if len(r.Advice) != 1 {
@@ -264,5 +266,42 @@ func TestCreateRemovesAbandoned(t *testing.T) {
 	}
 	if _, err := os.Stat(fresh); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestNoOrder guards that a sweep concludes nothing from runs whose repeats differ as much as its combinations, and says
+// first what disturbed them.
+func TestNoOrder(t *testing.T) {
+	// Two repeats each, measured beside other programs that took a varying part of two cores.
+	tps := map[string][]float64{"1": {5120, 2210}, "2": {9020, 4480}, "4": {3986, 14246}, "8": {12904, 6120}, "16": {7411, 11290}}
+	others := map[string][]float64{"1": {0.05, 0.52}, "2": {0.09, 0.44}, "4": {0.6, 0.06}, "8": {0.1, 0.41}, "16": {0.38, 0.2}}
+	for repeat := 1; repeat <= 2; repeat++ {
+		s := &Sweep{ID: "s", Sets: []Set{set(t, "threads=1,2,4,8,16")}}
+		s.Steps, _ = Plan(s.Sets, repeat, Given, false)
+		rows := map[string]review.Row{}
+		for i := range s.Steps {
+			step := &s.Steps[i]
+			s.NewAttempt(step)
+			step.State = Done
+			n := step.Values["threads"]
+			rows[step.RunID] = review.Row{DurationSeconds: 10, Values: tool.Values{{Measure: tool.Throughput, Value: tps[n][step.Repeat-1]}},
+				Machines: []review.Machine{{Machine: rundir.Machine{Host: "vm"}, Cores: 2,
+					Values: []review.Value{{Measure: host.OthersCPU, Value: others[n][step.Repeat-1] * 20}}}}}
+		}
+		r := s.Results(rows, compare.ByMedian)
+		switch a := r.Advice[0]; repeat {
+		case 1: // the best is more than what other programs took above the worst
+			if a.Best == nil || r.Disturbed() != "other programs took 5 to 60 % of the CPU of vm" || a.Knee != nil {
+				t.Errorf("%+v", a)
+			}
+		case 2:
+			if a.Best != nil || a.Knee != nil || a.USL != nil {
+				t.Errorf("a conclusion from noise: %+v", a)
+			}
+			want := "no difference found among 1 to 16 threads: other programs took 5 to 60 % of the CPU of vm, repeats differ by a factor of 3.6; repeat on a quiet machine, or --repeat 6"
+			if r.Conclusion() != want {
+				t.Errorf("have %q, want %q", r.Conclusion(), want)
+			}
+		}
 	}
 }

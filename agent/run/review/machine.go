@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/host"
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/run/record"
@@ -32,6 +33,18 @@ type Machine struct {
 func (m *Machine) Value(of *measure.Measure) float64 {
 	v, _ := valueOf(m.Values, of)
 	return v.Value
+}
+
+// OtherPrograms returns the share of the CPU of the tool's machine that programs other than the tool and the servers
+// took, and the machine's name. It is unknown if the processes were not read.
+func (r *Row) OtherPrograms() (share float64, name string) {
+	for i := range r.Machines {
+		m := &r.Machines[i]
+		if used := m.Value(host.OthersCPU); series.IsKnown(used) && m.Cores > 0 && r.DurationSeconds > 0 {
+			return min(1, used/(float64(m.Cores)*r.DurationSeconds)), m.Host
+		}
+	}
+	return series.Unknown(), ""
 }
 
 // Role is what the machine does in the run: "generator", "server", "generator and server".

@@ -66,11 +66,13 @@ func newFigure(m *review.Measure, x string, points []compare.FigurePoint, averag
 		p.X.Ticks = append(p.X.Ticks, Tick{places[text], short(text)})
 	}
 	p.X.Log = numbers && doubles(texts, places)
-	for _, name := range names[:min(len(names), maxLines)] {
+	spreads := make([][]compare.Spread, len(names))
+	for i, name := range names[:min(len(names), maxLines)] {
 		line := PlotLine{Name: name}
 		for _, q := range points {
 			if q.Line == name {
 				f := m.Unit.Factor
+				spreads[i] = append(spreads[i], q.Spread)
 				line.Points = append(line.Points, Point{X: places[q.X], Y: q.Average(average) * f, Low: q.Min * f, High: q.Max * f})
 			}
 		}
@@ -82,16 +84,17 @@ func newFigure(m *review.Measure, x string, points []compare.FigurePoint, averag
 	}
 	if m.MoreIsBetter {
 		for i := range p.Lines {
-			p.mark(i, m, numbers)
+			p.mark(i, m, numbers, spreads[i])
 		}
 	}
 	return p
 }
 
-// mark marks the best point of a line and, if the parameter is a number, its knee.
-func (p *Plot) mark(i int, m *review.Measure, numbers bool) {
+// mark marks the best point of a line and, if the parameter is a number, its knee: if an order stands out from the
+// spread of the runs.
+func (p *Plot) mark(i int, m *review.Measure, numbers bool, spreads []compare.Spread) {
 	l := &p.Lines[i]
-	if len(l.Points) < 2 {
+	if separation := compare.Separate(spreads, 1); len(l.Points) < 2 || !separation.HasOrder() {
 		return
 	}
 	top, bend := compare.BestAndKnee(len(l.Points), func(i int) float64 { return l.Points[i].Y })

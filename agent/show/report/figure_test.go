@@ -92,7 +92,7 @@ func TestFigureAxes(t *testing.T) {
 		t.Errorf("%+v", p.X)
 	}
 	p = newFigure(&m, "via", compare.FigureRows(rows, &m, "via", func(int) string { return "" }), compare.ByMedian)
-	if len(p.X.Ticks) != 2 || p.X.Ticks[1].At != 1 || len(p.Marks) != 1 {
+	if len(p.X.Ticks) != 2 || p.X.Ticks[1].At != 1 || len(p.Marks) != 0 { // runs with 1 to 8 threads in each point
 		t.Errorf("%+v %+v", p.X, p.Marks)
 	}
 	var points []compare.FigurePoint

@@ -97,7 +97,10 @@ func (p *SweepPage) Page() *document.Page {
 		d.Note.Strong = r.Found.Lines[0]
 		d.Add("found", "Result", document.List(r.Found.Lines[1:]...))
 	case len(r.Advice) > 0:
-		d.Note.Strong = r.BestOfAll()
+		d.Note.Strong = r.Conclusion()
+		if disturbed := r.Disturbed(); disturbed != "" {
+			d.Note.Text = disturbed + ", which differs between the runs; "
+		}
 		d.Add("best", "Result", adviceBlocks(r)...)
 	}
 	d.Add("failed", "Failed steps", document.List(r.Failures()...))
@@ -189,7 +192,8 @@ func hooks(s *sweep.Sweep) document.Block {
 // for all of them has its own block. The best of one combination is in the note.
 func adviceBlocks(r *sweep.Result) []document.Block {
 	if len(r.Advice) == 1 {
-		return []document.Block{document.List(r.Advice[0].Lines[1:]...)}
+		said := r.Conclusion() // in the note
+		return []document.Block{document.List(slices.DeleteFunc(slices.Clone(r.Advice[0].Lines), func(line string) bool { return line == said })...)}
 	}
 	shared := slices.DeleteFunc(slices.Clone(r.Advice[0].Lines), func(line string) bool {
 		return slices.ContainsFunc(r.Advice[1:], func(a sweep.Advice) bool { return !slices.Contains(a.Lines, line) })

@@ -133,3 +133,49 @@ func TestDateTicks(t *testing.T) {
 		}
 	}
 }
+
+// A history of runs that other programs disturbed says so before it says that there is no change, and a change names what
+// other programs took before and after it.
+func TestTrendOfDisturbedRuns(t *testing.T) {
+	start := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	series := func(values []float64) []review.Row {
+		var rows []review.Row
+		for i, tps := range values {
+			rows = append(rows, review.Row{ID: fmt.Sprintf("r%02d", i), Tool: "sysbench", Threads: 8, StartedAt: start.Add(time.Duration(i) * time.Hour),
+				Values: tool.Values{{Measure: tool.Throughput, Value: tps}}})
+		}
+		return rows
+	}
+	taken := func(shares ...float64) func(string) float64 {
+		return func(id string) float64 {
+			var i int
+			fmt.Sscanf(id, "r%d", &i)
+			return shares[i%len(shares)]
+		}
+	}
+	noisy := series([]float64{900, 410, 700, 980, 300, 820, 560, 1050, 350, 640})
+	trend, err := history.NewTrend(noisy, history.TrendOptions{Measure: "tps", By: history.KindFacts, Others: taken(0.05, 0.6, 0.3)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "other programs took 5 to 60 % of the CPU of the tool's machine, which differs between the runs; 10 runs, "
+	if text := trend.LevelText(&trend.Series[0]); !strings.HasPrefix(text, want) || !strings.Contains(text, "no change found, as runs differ by a factor of 3.5, mean") {
+		t.Error(text)
+	}
+	var step []float64
+	var shares []float64
+	for i := range 40 {
+		tps, share := 1000.0, 0.05
+		if i >= 20 {
+			tps, share = 600, 0.45
+		}
+		step, shares = append(step, tps+float64(i%3)), append(shares, share)
+	}
+	trend, err = history.NewTrend(series(step), history.TrendOptions{Measure: "tps", By: history.KindFacts, Others: taken(shares...)})
+	if err != nil || len(trend.Series[0].Changes) != 1 {
+		t.Fatalf("%+v, %v", trend, err)
+	}
+	if text := trend.Series[0].Changes[0].Text(); text != "CPU taken by other programs 5 % → 45 %" {
+		t.Error(text)
+	}
+}
