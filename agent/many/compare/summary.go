@@ -227,9 +227,28 @@ func (c *Comparison) summarize(groups []Group) {
 	}
 	price = append(price, c.paidNotes()...)
 	c.Summary = append(c.Summary, strings.Join(differs, ". ")+".", c.limited(groups)+".")
+	if text := c.stalled(groups); text != "" {
+		c.Summary = append(c.Summary, text+".")
+	}
 	if len(price) > 0 {
 		c.Summary = append(c.Summary, strings.Join(price, ". ")+".")
 	}
+}
+
+// stalled describes which groups stalled, nothing if none did.
+func (c *Comparison) stalled(groups []Group) string {
+	never := review.StallsText(nil)
+	var texts []string
+	stalls := false
+	for i := range groups {
+		text := review.StallsText(groups[i].Runs)
+		stalls = stalls || text != never
+		texts = append(texts, c.Groups[i]+" "+text)
+	}
+	if !stalls {
+		return ""
+	}
+	return strings.Join(texts, "; ")
 }
 
 // errorsOf describes the number of errors in the runs of two groups, the mean for several runs.

@@ -201,6 +201,9 @@ func ReadOutput(ctx context.Context, dir rundir.Directory, tools tool.Set, part 
 	rows := &ingest.Intervals{}
 	f, err := readIntervals(ctx, dir, h.tool, &meta, rows, func() { h.Intervals.add(rows, part) })
 	h.Intervals.Settle()
+	if meta.Ended() {
+		h.Intervals.Stalls.Close()
+	}
 	if err != nil {
 		h.Damage.Output = err
 		h.Damage.Problems = append(h.Damage.Problems, err.Error())

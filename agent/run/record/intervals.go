@@ -8,6 +8,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
+	"github.com/benchwatch/benchwatch/agent/run/stall"
 )
 
 // Intervals are a tool's interval reports: thinned for drawing, in the columns that
@@ -33,9 +34,13 @@ type Intervals struct {
 	Distributions map[string]*histogram.OverTime
 	// Misplaced counts reports that have no place on the axis.
 	Misplaced int
+	// Stalls are the dips after the warm-up.
+	Stalls stall.Detector
 
-	step float64 // the usual length so far
-	part int     // of the last interval
+	watched     stall.Watched
+	watchedPart int
+	step        float64 // the usual length so far
+	part        int     // of the last interval
 }
 
 // maxWarmups bounds the stretches of warm-up, whatever is in a file.
@@ -72,6 +77,7 @@ func (v *Intervals) add(rows *ingest.Intervals, part series.Span) {
 		}
 		latencies, levels = append(latencies, rows.Values(c)), append(levels, v.Latencies[c])
 	}
+	v.watch(rows)
 	for i, elapsed := range rows.Elapsed {
 		length := series.Unknown()
 		if lengths != nil {
@@ -101,6 +107,53 @@ func (v *Intervals) add(rows *ingest.Intervals, part series.Span) {
 	}
 	v.Dropped += rows.Dropped
 	rows.Dropped = 0
+}
+
+// watch looks for dips.
+func (v *Intervals) watch(rows *ingest.Intervals) {
+	throughput, lengths := rows.Rate(tool.Transaction), rows.Values(ingest.Column{Kind: ingest.Length})
+	if throughput == nil {
+		return
+	}
+	if !v.watched.IsChosen() {
+		v.watched.Choose(headlineOf(rows))
+	}
+	var latency []float64
+	if v.watched.Quantile > 0 {
+		latency = rows.Values(ingest.LatencyOf(v.watched.Operation, v.watched.Stat))
+	}
+	for i, elapsed := range rows.Elapsed {
+		if rows.Warmup[i] {
+			continue
+		}
+		if rows.Part[i] != v.watchedPart {
+			v.Stalls.Reset()
+			v.watchedPart = rows.Part[i]
+		}
+		one := stall.Interval{From: series.Unknown(), To: elapsed, Rate: throughput[i], Latency: series.Unknown(), Quantile: v.watched.Quantile}
+		if lengths != nil {
+			one.From = elapsed - lengths[i]
+		}
+		if latency != nil {
+			one.Latency = latency[i]
+		}
+		v.Stalls.Add(one)
+	}
+}
+
+// headlineOf returns the headline latency of the intervals, chosen by their means.
+func headlineOf(rows *ingest.Intervals) series.Optional[tool.Latency] {
+	var all []tool.Latency
+	for _, c := range rows.Of(tool.HeadlineLatency) {
+		sum, n := 0.0, 0.0
+		for _, x := range rows.Values(c) {
+			if series.IsKnown(x) {
+				sum, n = sum+x, n+1
+			}
+		}
+		all = append(all, tool.Latency{Operation: c.Operation, Stat: c.Stat, Seconds: sum / n})
+	}
+	return tool.Headline(all, nil)
 }
 
 // addLevel adds a value of a column, which may be nil.

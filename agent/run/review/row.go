@@ -74,6 +74,10 @@ type Row struct {
 	// Limits is what limited the run; absent while it is in progress.
 	Limits *limits.Verdict `json:"limits,omitempty"`
 
+	// Stalls are the dips of the throughput, StallEffect is what they cost. NewRow leaves both out.
+	Stalls      []Stall      `json:"stalls,omitempty"`
+	StallEffect *StallEffect `json:"stall_effect,omitempty"`
+
 	Options []string `json:"-"` // names of the labels that are options of the tool
 
 	// ClockSteps are the changes of the wall clock during the run.
@@ -163,6 +167,7 @@ func NewObservedRow(h *record.History) Row {
 	r.Executed = StatementsOf(h)
 	r.queue = h.Intervals.Tally(ingest.Column{Measure: tool.QueueLength}).Last
 	r.Limits = limitsOf(h, &r, nil)
+	r.Stalls, r.StallEffect = stalls(h, &r)
 	r.Costs = costs(h, &r)
 	r.Balances = balances(h)
 	r.ServerSettings = settingsOfRun(h.Settings)
@@ -261,7 +266,7 @@ func (r *Row) Facts() []rundir.Fact {
 // WithoutDetails returns the row without what only reports and comparisons show, to be kept in
 // memory with many others.
 func (r Row) WithoutDetails() Row {
-	r.Limits, r.Costs, r.Balances, r.ServerSettings, r.Executed, r.IntervalValues = nil, nil, nil, nil, nil, nil
+	r.Limits, r.Costs, r.Balances, r.ServerSettings, r.Executed, r.IntervalValues, r.Stalls = nil, nil, nil, nil, nil, nil, nil
 	return r
 }
 

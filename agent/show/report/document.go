@@ -63,7 +63,7 @@ func New(h *record.History, others ...rundir.Meta) Report {
 
 // Page returns the report as a page, with a table of contents for several runs.
 func (d *Document) Page() *document.Page {
-	verdict := []string{"result", "limits", "observed", "trust"}
+	verdict := []string{"result", "limits", "stalls", "observed", "trust"}
 	p := &document.Page{Title: d.Title(), Made: d.Made, Version: d.Version,
 		About: " from the tool's raw output and the recorded samples of the servers"}
 	if len(d.Runs) > 1 {
@@ -132,6 +132,7 @@ func (r *Report) sections() []document.Section {
 	d.Add("result", "Result", failureBlock(r.Failure), figuresBlock(&r.Run),
 		document.Lines(requirementLines(r.Requirements, (*review.Requirement).String)...))
 	d.Add("limits", "What limited this run", document.Lines(limitLines(r.Limits)...))
+	d.Add("stalls", "Stalls", stallBlocks(&r.Row)...)
 	blocks := chartBlocks(r.Charts, r.Limits)
 	d.Add(document.Time, "Over time", axisNotes(r.Charts), markerBlock(r.Markers), blocks[0])
 	d.Add("observed", "What was observed", document.List(r.Observed...))

@@ -1,0 +1,131 @@
+package review
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/cause"
+	"github.com/benchwatch/benchwatch/agent/model/table"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/run/record"
+	"github.com/benchwatch/benchwatch/agent/run/stall"
+)
+
+// Stall is a dip of a run's throughput, or a rise of its latency.
+type Stall struct {
+	// Start is on the run's axis.
+	Start   float64 `json:"start_seconds"`
+	Seconds float64 `json:"seconds"`
+	// Reason names what stalled the run; "not known" if nothing that was captured explains it.
+	Reason string `json:"reason"`
+	// Evidence is a sentence with the numbers.
+	Evidence string `json:"evidence"`
+	// Usual is the throughput before the stall, Low the lowest one during it, in transactions per second.
+	Usual float64 `json:"usual_per_second"`
+	Low   float64 `json:"low_per_second"`
+	// Lost is how many transactions fewer than usual there were.
+	Lost float64 `json:"lost_transactions"`
+}
+
+// StallEffect is what the stalls of a run cost together.
+type StallEffect struct {
+	Count   int     `json:"count"`
+	Seconds float64 `json:"seconds"`
+	Lost    float64 `json:"lost_transactions"`
+	// LostShare is the part of the throughput that the run would have had without the stalls.
+	LostShare float64 `json:"lost_share"`
+	// Without is the throughput that the run would have had, in transactions per second.
+	Without series.Optional[float64] `json:"per_second_without,omitzero"`
+}
+
+// stalls returns the stalls of a run and what they cost; nil if there are none.
+func stalls(h *record.History, r *Row) ([]Stall, *StallEffect) {
+	found := &h.Intervals.Stalls
+	if len(found.Dips) == 0 {
+		return nil, nil
+	}
+	all := make([]Stall, len(found.Dips))
+	effect := &StallEffect{Count: len(all) + found.Dropped}
+	for i := range found.Dips {
+		d := &found.Dips[i]
+		all[i] = Stall{Start: d.From, Seconds: d.Seconds, Reason: string(cause.Unknown), Usual: d.Usual, Low: d.Low, Lost: d.Lost}
+		all[i].Evidence = dipText(d) + "; nothing was captured that explains it"
+		effect.Seconds += d.Seconds
+		effect.Lost += d.Lost
+	}
+	tps := r.Values.Of(tool.Throughput)
+	if done := tps.Value * r.DurationSeconds; tps.Known && done+effect.Lost > 0 {
+		effect.LostShare = effect.Lost / (done + effect.Lost)
+		effect.Without = series.Some(tps.Value / (1 - effect.LostShare))
+		if effect.LostShare >= 1 {
+			effect.Without = series.Optional[float64]{}
+		}
+	}
+	return all, effect
+}
+
+// dipText describes what the tool's output shows of a dip.
+func dipText(d *stall.Dip) string {
+	switch {
+	case d.Silent:
+		return "the tool printed nothing, and as many transactions ended as before"
+	case d.Slow:
+		return fmt.Sprintf("the latency rose to %s ms, from %s ms before", table.Milliseconds.Format(d.Latency), table.Milliseconds.Format(d.UsualLatency))
+	case d.Low == 0:
+		return fmt.Sprintf("no transaction ended, %s/s before", table.Digits.Format(d.Usual))
+	}
+	return fmt.Sprintf("the throughput fell to %s transactions/s, from %s before", table.Digits.Format(d.Low), table.Digits.Format(d.Usual))
+}
+
+// Title is the length and the begin of a stall: "8.2 s from 0:41".
+func (s *Stall) Title() string {
+	return fmt.Sprintf("%.1f s from %s", s.Seconds, table.Clock(s.Start))
+}
+
+// String describes what the stalls cost.
+func (e *StallEffect) String() string {
+	text := fmt.Sprintf("%s for %.1f s together, with about %s transactions fewer than usual", table.Plural(e.Count, "stall"), e.Seconds,
+		table.Digits.Format(e.Lost))
+	if e.Without.Known {
+		text += fmt.Sprintf(": %s of the throughput, which would be about %s/s without them", table.Share(e.LostShare), table.Digits.Format(e.Without.Value))
+	}
+	return text
+}
+
+// StallsText describes the stalls of runs in a comparison: "stalled 3 times for 14 s: row lock, checkpoint twice";
+// "never stalled" if there are none.
+func StallsText(runs []Row) string {
+	count, seconds, stalled := 0, 0.0, 0
+	counts, order := map[string]int{}, []string{}
+	for i := range runs {
+		e := runs[i].StallEffect
+		if e == nil {
+			continue
+		}
+		stalled++
+		count, seconds = count+e.Count, seconds+e.Seconds
+		for j := range runs[i].Stalls {
+			reason := runs[i].Stalls[j].Reason
+			if counts[reason]++; counts[reason] == 1 {
+				order = append(order, reason)
+			}
+		}
+	}
+	if count == 0 {
+		return "never stalled"
+	}
+	for i, reason := range order {
+		if n := counts[reason]; n > 1 && len(order) > 1 {
+			order[i] = fmt.Sprintf("%s %d times", reason, n)
+		}
+	}
+	times := "once"
+	if count > 1 {
+		times = fmt.Sprintf("%d times", count)
+	}
+	if len(runs) > 1 {
+		times += fmt.Sprintf(" in %d of %d runs", stalled, len(runs))
+	}
+	return fmt.Sprintf("stalled %s for %.0f s: %s", times, seconds, strings.Join(order, ", "))
+}

@@ -1,0 +1,196 @@
+package stall
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/benchwatch/benchwatch/agent/base/series"
+)
+
+// load is the intervals of a tool with one transaction rate, and stretches in which no client gets on.
+type load struct {
+	rate, length float64
+	// stops are the stretches of a standstill.
+	stops []series.Span
+	// level is the part of the rate that remains in them.
+	level float64
+	// silent: the tool prints nothing during them, and then one report for all of the time.
+	silent bool
+}
+
+func (l load) intervals(seconds float64, noise *rand.Rand) (all []Interval) {
+	from := 0.0
+	for to := l.length; to <= seconds; to += l.length {
+		stopped, within := 0.0, false
+		for _, s := range l.stops {
+			stopped += max(0, min(to, s.To)-max(from, s.From))
+			within = within || to > s.From && to < s.To
+		}
+		if within && l.silent {
+			continue
+		}
+		n := l.rate * (to - from - (1-l.level)*stopped)
+		n = max(0, math.Round(n+math.Sqrt(n)*noise.NormFloat64()))
+		i := Interval{From: to - l.length, To: to, Rate: n / (to - from), Latency: 0.01 * (1 + 0.1*noise.Float64()), Quantile: 0.95}
+		all = append(all, i)
+		from = to
+	}
+	return all
+}
+
+func dips(all []Interval) []Dip {
+	d := &Detector{}
+	for _, i := range all {
+		d.Add(i)
+	}
+	d.Close()
+	return d.Dips
+}
+
+func TestDips(t *testing.T) {
+	for name, c := range map[string]load{
+		"a standstill":                     {rate: 800, length: 1, stops: []series.Span{{From: 40.6, To: 48.8}}},
+		"a standstill of one interval":     {rate: 800, length: 1, stops: []series.Span{{From: 40.1, To: 41.3}}},
+		"two":                              {rate: 300, length: 1, stops: []series.Span{{From: 20, To: 23.5}, {From: 60.5, To: 62}}},
+		"few transactions":                 {rate: 12, length: 1, stops: []series.Span{{From: 30.2, To: 37.4}}},
+		"a third of the throughput":        {rate: 800, length: 1, level: 0.33, stops: []series.Span{{From: 40, To: 46}}},
+		"intervals of 10 s":                {rate: 50, length: 10, stops: []series.Span{{From: 83, To: 91}}},
+		"a paused tool":                    {rate: 500, length: 1, silent: true, stops: []series.Span{{From: 50.3, To: 56.2}}},
+		"longer than a change of the rate": {rate: 100, length: 1, stops: []series.Span{{From: 20, To: 420}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for seed := range uint64(50) {
+				found := dips(c.intervals(500, rand.New(rand.NewPCG(seed, 1))))
+				if len(found) != len(c.stops) {
+					t.Fatalf("seed %d: %d dips, expected %d: %+v", seed, len(found), len(c.stops), found)
+				}
+				for i, s := range c.stops {
+					f := found[i]
+					lost := c.rate * (s.To - s.From) * (1 - c.level)
+					if math.Abs(f.Seconds-(s.To-s.From)) > max(1, c.length/5, 20/c.rate) || math.Abs(f.From-s.From) > max(1, c.length/5, 20/c.rate) {
+						t.Errorf("%.2f s from %.2f, expected %.2f s from %.2f", f.Seconds, f.From, s.To-s.From, s.From)
+					}
+					if math.Abs(f.Lost-lost) > max(0.25*lost, 5*math.Sqrt(c.rate*c.length)) {
+						t.Errorf("%.0f transactions lost, expected %.0f", f.Lost, lost)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestNoDips: loads without a standstill have none, however noisy, slow or short they are.
+func TestNoDips(t *testing.T) {
+	for name, all := range map[string]func(*rand.Rand) []Interval{
+		"steady":           func(r *rand.Rand) []Interval { return load{rate: 800, length: 1}.intervals(3600, r) },
+		"few transactions": func(r *rand.Rand) []Interval { return load{rate: 3, length: 1}.intervals(3600, r) },
+		"noisy": func(r *rand.Rand) []Interval {
+			steady := load{rate: 800, length: 1}.intervals(3600, r)
+			for i := range steady {
+				steady[i].Rate *= max(0, 1+0.14*r.NormFloat64())
+			}
+			return steady
+		},
+		"a ramp": func(r *rand.Rand) []Interval {
+			steady := load{rate: 800, length: 1}.intervals(300, r)
+			for i := range steady {
+				steady[i].Rate *= float64(i) / 300
+			}
+			return steady
+		},
+		"the last interval": func(r *rand.Rand) []Interval {
+			return append(load{rate: 800, length: 1}.intervals(60, r), Interval{From: 60, To: 61, Rate: 20})
+		},
+		"a lower level": func(r *rand.Rand) []Interval {
+			return append(load{rate: 800, length: 1}.intervals(60, r),
+				load{rate: 200, length: 1, stops: []series.Span{{From: -1, To: -1}}}.intervals(900, r)[60:]...)
+		},
+		"a report that is late": func(r *rand.Rand) []Interval {
+			return load{rate: 800, length: 1, level: 1, silent: true, stops: []series.Span{{From: 30.2, To: 31.2}}}.intervals(60, r)
+		},
+		"unknown rates": func(*rand.Rand) []Interval {
+			var all []Interval
+			for i := range 100 {
+				all = append(all, Interval{From: float64(i), To: float64(i + 1), Rate: series.Unknown(), Latency: 1})
+			}
+			return all
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for seed := range uint64(10) {
+				if found := dips(all(rand.New(rand.NewPCG(seed, 2)))); len(found) > 0 {
+					t.Errorf("%+v", found)
+				}
+			}
+		})
+	}
+}
+
+func TestSlowDip(t *testing.T) {
+	all := load{rate: 200, length: 1}.intervals(60, rand.New(rand.NewPCG(1, 1)))
+	for i := 40; i < 43; i++ {
+		all[i].Latency = 0.2
+	}
+	found := dips(all)
+	if len(found) != 1 || !found[0].Slow || found[0].From != 40 || found[0].Seconds != 3 || found[0].Latency != 0.2 {
+		t.Errorf("%+v", found)
+	}
+	for i := range all {
+		all[i].Quantile = 1 // a maximum
+	}
+	if found := dips(all); len(found) != 0 {
+		t.Errorf("%+v", found)
+	}
+}
+
+// TestCurrent: a dip is known with the first interval that shows it, and an interval is late half of its length after it
+// was due.
+func TestCurrent(t *testing.T) {
+	d := &Detector{}
+	for _, i := range (load{rate: 800, length: 1, stops: []series.Span{{From: 20.7, To: 30}}}).intervals(23, rand.New(rand.NewPCG(1, 1))) {
+		if began := d.Add(i); began != (i.To >= 22) {
+			t.Errorf("at %v: %v", i.To, began)
+		}
+	}
+	if x, ok := d.Current(); !ok || math.Abs(x.From-20.7) > 0.3 || x.To != 23 {
+		t.Errorf("%+v", x)
+	}
+	if d.Due() != 24.5 {
+		t.Errorf("due at %v", d.Due())
+	}
+}
+
+func FuzzDetector(f *testing.F) {
+	f.Add([]byte{1, 2, 3, 200, 100, 0, 0, 0, 9})
+	values := []float64{0, 1, -1, 1e300, 100, 99, 101, series.Unknown(), math.Inf(1), math.Inf(-1), 0.001}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		d := &Detector{}
+		at := 0.0
+		for i := 0; i+3 < len(text); i += 4 {
+			value := func(k int) float64 { return values[int(text[i+k])%len(values)] }
+			at += float64(text[i] % 4)
+			d.Add(Interval{From: at - value(1), To: at, Rate: value(2), Latency: value(3), Quantile: 0.95})
+			d.Current()
+			d.Due()
+		}
+		d.Close()
+		for _, x := range d.Dips {
+			if !(x.Seconds >= 0) {
+				t.Errorf("%+v", x)
+			}
+		}
+	})
+}
+
+func BenchmarkAdd(b *testing.B) {
+	all := load{rate: 800, length: 1}.intervals(4096, rand.New(rand.NewPCG(1, 1)))
+	d := &Detector{}
+	b.ReportAllocs()
+	for i := range b.N {
+		d.Add(all[i%len(all)])
+		if i%len(all) == len(all)-1 {
+			d.Reset()
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package stall
+
+import (
+	"math"
+
+	"github.com/benchwatch/benchwatch/agent/base/series"
+)
+
+// dip describes the dip in progress.
+func (d *Detector) dip() Dip {
+	u := &d.usual
+	x := Dip{Usual: u.rate, Low: math.Inf(1), Latency: series.Unknown(), UsualLatency: series.Unknown(), Slow: true, Silent: true}
+	first, last := -1, -1
+	for i := range d.open {
+		o := &d.open[i]
+		if !o.bad {
+			continue
+		}
+		if first < 0 {
+			first = i
+		}
+		last = i
+		x.Low = min(x.Low, o.Rate)
+		if o.isLow {
+			x.Slow, x.Silent = false, false
+		}
+		if o.gap == 0 {
+			x.Silent = false
+		} else {
+			x.Slow = false
+		}
+	}
+	for i := first; i <= last; i++ {
+		o := &d.open[i]
+		if series.IsKnown(u.latency) && series.IsKnown(o.Latency) && !(o.Latency <= x.Latency) {
+			x.Latency, x.UsualLatency = o.Latency, u.latency
+		}
+		x.Lost += max(0, u.rate-o.Rate) * o.seconds()
+		if o.isLow {
+			x.Lost += (u.rate - o.Rate) * o.gap // its rate is that of the whole time since the report before
+		}
+	}
+	d.bound(&x, first, last)
+	x.Seconds = x.To - x.From
+	return x
+}
+
+// bound finds the begin and the end of a dip: the part of the first and the last interval, and of those beside them, for
+// which their throughput is as low as between them.
+func (d *Detector) bound(x *Dip, first, last int) {
+	a, b := &d.open[first], &d.open[last]
+	x.From, x.To = a.From-a.gap, b.To
+	switch {
+	case x.Silent:
+		x.To = b.From
+		return
+	case x.Slow:
+		return
+	case a.gap > 0: // it ended just before the report
+		x.From = b.To - (b.To-x.From)*d.part(a, 0)
+		if first != last {
+			x.From = a.From - a.gap
+		}
+		return
+	}
+	level := d.level(first, last)
+	if a.isLow && first > 0 {
+		x.From = a.To - a.seconds()*d.part(a, level)
+		if before := &d.open[first-1]; d.part(a, level) > 0.9 && d.isBelow(before) {
+			x.From -= before.seconds() * d.part(before, level)
+			x.Lost += (d.usual.rate - before.Rate) * before.seconds()
+		}
+	}
+	if b.isLow && last > first {
+		x.To = b.From + b.seconds()*d.part(b, level)
+	}
+	if last+1 < len(d.open) && b.isLow && (last == first || d.part(b, level) > 0.9) && d.isBelow(&d.open[last+1]) {
+		after := &d.open[last+1]
+		x.To += after.seconds() * d.part(after, level)
+		x.Lost += (d.usual.rate - after.Rate) * after.seconds()
+	}
+}
+
+// level is the throughput between the first and the last interval of a dip.
+func (d *Detector) level(first, last int) float64 {
+	if last-first < 2 {
+		return 0
+	}
+	sum, n := 0.0, 0.0
+	for i := first + 1; i < last; i++ {
+		if d.open[i].isLow {
+			sum, n = sum+d.open[i].Rate, n+1
+		}
+	}
+	if n == 0 {
+		return 0
+	}
+	return sum / n
+}
+
+// part is the part of an interval that belongs to a dip at a level.
+func (d *Detector) part(o *reading, level float64) float64 {
+	return max(0, min(1, (d.usual.rate-o.Rate)/max(d.usual.rate-level, 1e-9)))
+}
+
+// isBelow reports whether an interval beside a dip is lower than its noise explains.
+func (d *Detector) isBelow(o *reading) bool {
+	noise := max(d.usual.deviation, math.Sqrt(d.usual.rate/max(o.seconds(), 1e-9)))
+	return d.usual.rate-o.Rate > 2*noise
+}
