@@ -19,6 +19,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/app/setup"
 	"github.com/benchwatch/benchwatch/agent/base/secret"
 	"github.com/benchwatch/benchwatch/agent/base/terminal"
+	engines "github.com/benchwatch/benchwatch/agent/model/engine/registry"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
@@ -178,7 +179,7 @@ func (r *initCommand) questions() error {
 		if address == "" {
 			break
 		}
-		engine := r.question("Its engine: mysql (also MariaDB, Galera, Aurora, TiDB), mongodb or atlas", "mysql")
+		engine := r.question("Its engine: "+engines.Described(), engines.Engines[0].Name)
 		user := r.question("User", "benchwatch")
 		t, err := setup.ParseTarget(engine + "://" + user + "@" + address)
 		if err != nil {

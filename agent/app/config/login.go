@@ -56,7 +56,7 @@ func (c *Config) AddLogin(l rundir.Login) ([]string, error) {
 			continue
 		}
 		t.Name = c.freeName(t.Address, e.DefaultPort)
-		if socket := localSocket(&t); socket != "" {
+		if socket := localSocket(&t, e); socket != "" {
 			t.Address = socket
 		}
 		if err := errors.Join(CheckAddress(t.Address), t.checkEngine()); err != nil {
@@ -198,22 +198,14 @@ func isLocal(address string) bool {
 	return err != nil || host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// sockets are where client libraries connect for localhost, at the usual port (MySQL) or without a
-// host (PostgreSQL, where {port} is the port). Each distribution has its own path.
-var sockets = map[string][]string{
-	"mysql":      {"/run/mysqld/mysqld.sock", "/var/lib/mysql/mysql.sock", "/tmp/mysql.sock"},
-	"postgresql": {"/run/postgresql/.s.PGSQL.{port}", "/tmp/.s.PGSQL.{port}"},
-}
-
-// localSocket returns the socket that tools use for localhost; empty if there is no such socket or the
-// address is a different one. A password is for the network: sockets recognise the user.
-func localSocket(t *Target) string {
+// localSocket returns the socket that tools use for localhost; empty if there is no such socket or the address is a
+// different one.
+func localSocket(t *Target, e *engine.Engine) string {
 	host, port, _ := net.SplitHostPort(t.Address)
-	if host != "localhost" || t.Engine == "mysql" && port != "3306" || t.Engine == "postgresql" && t.password != "" {
+	if host != "localhost" || e.Socket == nil {
 		return ""
 	}
-	for _, s := range sockets[t.Engine] {
-		s = strings.ReplaceAll(s, "{port}", port)
+	for _, s := range e.Socket(port, t.password != "") {
 		if info, err := os.Stat(s); err == nil && info.Mode().Type() == os.ModeSocket {
 			return s
 		}

@@ -129,6 +129,8 @@ type Prober interface {
 type Engine struct {
 	// Name is the value of `engine` in the configuration.
 	Name string
+	// Also are other databases that it samples.
+	Also []string
 	// DefaultPort is used for an address without a port.
 	DefaultPort string
 	// ClientOption is the target's option with the address for clients, for engines that are
@@ -137,6 +139,11 @@ type Engine struct {
 	// DatabaseOption is the target's option with the database to connect to, for engines whose sessions
 	// belong to one.
 	DatabaseOption string
+	// Socket returns the paths at which a server of this machine may listen instead of a port, for tools that connect to
+	// localhost with or without a password; nil: tools use the port.
+	Socket func(port string, password bool) []string
+	// Dumps are read beside an imported log; nil: the engine has none.
+	Dumps *Dumps
 	// Switch changes settings of servers; nil: the engine's settings can't be changed by statements.
 	Switch *Switch
 	// Open checks the target's settings and returns a prober. It does not connect.

@@ -553,3 +553,13 @@ func EscapeMarkdown(s string) string {
 	}
 	return b.String()
 }
+
+// Uncapitalised returns a title as it is written within a sentence: "Rows read" as "rows read". A first word with
+// another capital is a name or an acronym, such as InnoDB or CPU, and stays.
+func Uncapitalised(title string) string {
+	word, _, _ := strings.Cut(title, " ")
+	if word == "" || strings.IndexFunc(word[1:], unicode.IsUpper) >= 0 {
+		return title
+	}
+	return strings.ToLower(title[:1]) + title[1:]
+}

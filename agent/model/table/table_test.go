@@ -151,3 +151,15 @@ func TestCSVQuotes(t *testing.T) {
 		}
 	}
 }
+
+// TestUncapitalised guards that names and acronyms keep their capitals within a sentence.
+func TestUncapitalised(t *testing.T) {
+	for title, want := range map[string]string{
+		"Rows read": "rows read", "Full-page images": "full-page images", "InnoDB writes": "InnoDB writes",
+		"CPU": "CPU", "WAL synchronisations": "WAL synchronisations", "": "",
+	} {
+		if got := Uncapitalised(title); got != want {
+			t.Errorf("%q: got %q, want %q", title, got, want)
+		}
+	}
+}

@@ -1,9 +1,7 @@
 package imports
 
 import (
-	"bufio"
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,13 +9,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/benchwatch/benchwatch/agent/base/follow"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
-	"github.com/benchwatch/benchwatch/agent/model/engine/galera"
-	"github.com/benchwatch/benchwatch/agent/model/engine/mysql"
-	"github.com/benchwatch/benchwatch/agent/model/measure"
-	"github.com/benchwatch/benchwatch/agent/run/record"
+	"github.com/benchwatch/benchwatch/agent/model/engine/registry"
 )
 
 // Server is the information about one server in dumps.
@@ -35,14 +31,22 @@ type Server struct {
 	Problem string
 }
 
-// kinds are words that mark a file name as a dump, moments those for its place in the sequence;
-// noise may occur too.
+// kinds are words that mark a file name as a dump, first and last those for its place in the sequence.
 var (
 	kinds = []string{"status", "variables", "vars"}
 	first = []string{"before", "begin", "start", "pre"}
 	last  = []string{"after", "end", "post"}
-	noise = []string{"mysql", "mariadb", "mysqladmin", "show", "global", "extended", "tsv", "csv"}
 )
+
+// noise are the other words that engines know in the names of dumps.
+var noise = sync.OnceValue(func() (all []string) {
+	for _, e := range registry.Engines {
+		if e.Dumps != nil {
+			all = append(all, e.Dumps.Words...)
+		}
+	}
+	return all
+})
 
 // maxDump is more than thousands of snapshots, maxHead more than one, in bytes.
 const maxDump, maxHead = 128 << 20, 1 << 20
@@ -70,7 +74,7 @@ func dumpNamed(path string, words []string) (own []string, d dump, ok bool) {
 		switch {
 		case numbered:
 			ok, d.settings = true, d.settings || word != "status"
-		case slices.Contains(noise, word):
+		case slices.Contains(noise(), word):
 		case slices.Contains(first, word):
 			d.moment = 0
 		case slices.Contains(last, word):
@@ -90,7 +94,7 @@ func isDump(path string, words []string) bool {
 		return false
 	}
 	found := false
-	_ = read(path, maxHead, func(mysql.Values) bool {
+	_ = read(path, maxHead, func(*engine.Dumps, engine.Snapshot) bool {
 		found = true
 		return false
 	})
@@ -102,7 +106,7 @@ func isDump(path string, words []string) bool {
 // folder has no other benchmark log, so status.before.txt belongs to it. Variables can belong to
 // several logs that share a prefix: Tier12G.vars.txt for Tier12G_RW_16th.log.
 func (f *Folder) Server(name string, alone bool) (*Server, error) {
-	want := slices.DeleteFunc(f.names.words(name), func(w string) bool { return slices.Contains(noise, w) })
+	want := slices.DeleteFunc(f.names.words(name), func(w string) bool { return slices.Contains(noise(), w) })
 	var files []dump
 	if len(want) > 0 {
 		files = append(files, f.dumps[strings.Join(want, " ")]...)
@@ -126,18 +130,20 @@ func (f *Folder) Server(name string, alone bool) (*Server, error) {
 
 // readAll uses the first variables, and the first and the last status.
 func readAll(files []dump) (*Server, error) {
-	var variables, before, after mysql.Values
+	var settings, before, after engine.Snapshot
+	var dumps *engine.Dumps
 	s := &Server{Name: "server"}
 	for _, f := range files {
 		used := false
-		err := read(f.path, maxDump, func(v mysql.Values) bool {
-			switch _, status := v["Uptime"]; {
-			case status && f.shared:
-			case !status && variables == nil:
-				variables, used = v, true
-			case status && before == nil:
-				before, used = v, true
-			case status:
+		err := read(f.path, maxDump, func(d *engine.Dumps, v engine.Snapshot) bool {
+			switch {
+			case dumps != nil && d != dumps: // of another engine's server
+			case v.Counters && f.shared:
+			case !v.Counters && settings.Values == nil:
+				dumps, settings, used = d, v, true
+			case v.Counters && before.Values == nil:
+				dumps, before, used = d, v, true
+			case v.Counters:
 				after, used = v, true
 			}
 			return true
@@ -152,126 +158,60 @@ func readAll(files []dump) (*Server, error) {
 	if len(s.Paths) == 0 {
 		return nil, nil
 	}
-	return s, s.decode(variables, before, after)
+	return s, s.decode(dumps, settings, before, after)
 }
 
-func (s *Server) decode(variables, before, after mysql.Values) error {
-	server := &mysql.Server{Variables: mysql.Values{}}
-	details := []mysql.Detail{galera.New()}
-	if variables != nil {
-		var err error
-		if server, err = mysql.NewServer(variables); err != nil {
-			return err
-		}
-		s.Version, s.Flavour = server.Version, server.Flavour
-		s.Name = cmp.Or(variables["hostname"], s.Name)
-		s.Settings = mysql.DecodeSettings(server, variables, details)
+// decode fills s from the snapshots of a server.
+func (s *Server) decode(d *engine.Dumps, settings, before, after engine.Snapshot) error {
+	from, known, err := d.Decode(settings, before)
+	if err != nil {
+		return err
 	}
-	if before == nil {
+	if settings.Values != nil {
+		s.Version, s.Flavour, s.Settings = from.Version, from.Flavour, known
+		s.Name = cmp.Or(from.Nodename, s.Name)
+	}
+	if before.Values == nil {
 		return nil
 	}
-	if after == nil {
+	if after.Values == nil {
 		s.Problem = "there is only one status: differences need one from before and one from after the run"
 		return nil
 	}
-	from, _ := before.Number("Uptime")
-	to, _ := after.Number("Uptime")
-	if to < from {
-		s.Problem = "the uptime of the last status is less than that of the first: the server was restarted between them, or they are the wrong way round or differences already (mysqladmin -r)"
+	to, _, err := d.Decode(settings, after)
+	if err != nil {
+		return err
+	}
+	if to.Uptime < from.Uptime {
+		s.Problem = "the uptime of the last status is less than that of the first: " +
+			"the server was restarted between them, or they are the wrong way round or differences already (mysqladmin -r)"
 		return nil
 	}
-	var err error
-	if s.Before, err = counters(server, before, details); err == nil {
-		s.After, err = counters(server, after, details)
-	}
-	return err
-}
-
-// counters returns the values of a status that only grow. Others are from an instant outside the
-// run.
-func counters(server *mysql.Server, v mysql.Values, details []mysql.Detail) (*engine.Status, error) {
-	s, err := mysql.Decode(context.Background(),
-		&mysql.Tick{Target: &engine.Target{Engine: record.DumpEngine}, Server: server, Status: v}, refusing{}, details)
-	if err != nil {
-		return nil, err
-	}
-	s.Position, s.Missing = nil, nil
-	s.Values = slices.DeleteFunc(s.Values, func(v engine.Value) bool {
-		return v.Metric.Kind != measure.Counter && v.Metric != galera.LastCommitted
-	})
-	return s, nil
-}
-
-// refusing answers no statement.
-type refusing struct{}
-
-// Rows implements mysql.Querier.
-func (refusing) Rows(context.Context, string) ([]mysql.Row, error) {
-	return nil, mysql.ErrUnknownStatement
-}
-
-// mostVariables bounds a snapshot; a server has about 1000.
-const mostVariables = 10000
-
-// read calls visit for each snapshot of status or variables in a file, until visit returns false.
-// It reads at most limit bytes.
-func read(path string, limit int64, visit func(mysql.Values) bool) error {
-	in, err := follow.OpenFile(path)
-	if err != nil {
-		return fmt.Errorf("read dump: %w", err)
-	}
-	defer in.Close()
-	lines := bufio.NewScanner(io.LimitReader(in, limit))
-	lines.Buffer(nil, maxLine)
-	values, vertical, more := mysql.Values{}, "", true
-	end := func() {
-		_, status := values["Uptime"]
-		_, questions := values["Questions"]
-		_, version := values["version"]
-		_, connections := values["max_connections"]
-		if more && (status && questions || version && connections) {
-			more = visit(values)
-		}
-		values = mysql.Values{}
-	}
-	for more && lines.Scan() {
-		name, value, ok := row(lines.Text(), &vertical)
-		if !ok {
-			continue
-		}
-		if _, again := values[name]; again || name == "Variable_name" {
-			end()
-		}
-		if name != "Variable_name" && len(values) < mostVariables {
-			values[name] = value
-		}
-	}
-	end()
-	if err := lines.Err(); err != nil && !errors.Is(err, bufio.ErrTooLong) {
-		return fmt.Errorf("read dump: %w", err)
-	}
+	s.Before, s.After = from, to
 	return nil
 }
 
-// row parses a line: a table row with tabs, or one of the two lines of vertical output, whose name
-// is stored in vertical.
-func row(line string, vertical *string) (name, value string, ok bool) {
-	line = strings.TrimRight(line, "\r")
-	if rest, is := strings.CutPrefix(line, "|"); is {
-		name, value, ok = strings.Cut(strings.TrimSuffix(strings.TrimRight(rest, " "), "|"), "|")
-		return strings.TrimSpace(name), strings.TrimSpace(value), ok
+// read calls visit for each snapshot in a file, until visit returns false. It reads at most limit bytes.
+func read(path string, limit int64, visit func(*engine.Dumps, engine.Snapshot) bool) error {
+	for _, e := range registry.Engines {
+		if e.Dumps == nil {
+			continue
+		}
+		in, err := follow.OpenFile(path)
+		if err != nil {
+			return fmt.Errorf("read dump: %w", err)
+		}
+		found := false
+		err = e.Dumps.Read(io.LimitReader(in, limit), func(snapshot engine.Snapshot) bool {
+			found = true
+			return visit(e.Dumps, snapshot)
+		})
+		if err := errors.Join(err, in.Close()); err != nil {
+			return fmt.Errorf("read dump: %w", err)
+		}
+		if found {
+			return nil
+		}
 	}
-	if name, value, ok = strings.Cut(line, "\t"); ok {
-		return name, value, name != "" && !strings.ContainsAny(name, " :")
-	}
-	trimmed := strings.TrimSpace(line)
-	if rest, is := strings.CutPrefix(trimmed, "Variable_name: "); is {
-		*vertical = rest
-		return "", "", false
-	}
-	if rest, is := strings.CutPrefix(trimmed, "Value:"); is && *vertical != "" {
-		name, *vertical = *vertical, ""
-		return name, strings.TrimSpace(rest), true
-	}
-	return "", "", false
+	return nil
 }

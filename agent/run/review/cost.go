@@ -101,10 +101,7 @@ func costMeasures(rows []Row) []Measure {
 	order := map[string]string{} // by name: those of the servers first, then by role
 	for i := range rows {
 		for _, c := range rows[i].Costs {
-			name := strings.ToLower(c.Name[:1]) + strings.ReplaceAll(c.Name[1:], ",", "") + "/trx"
-			if strings.HasPrefix(c.Name, "CPU") || strings.HasPrefix(c.Name, "InnoDB") {
-				name = c.Name + "/trx"
-			}
+			name := strings.ReplaceAll(table.Uncapitalised(c.Name), ",", "") + "/trx"
 			if c.Of != ofServers {
 				name = c.Of + " " + name
 				order[name] = c.Of

@@ -270,7 +270,7 @@ func observations(all []Server) []string {
 			}
 		}
 		if len(counts) > 0 {
-			add("%s: %s", strings.ToLower(m.Title[:1])+m.Title[1:], table.Join(counts))
+			add("%s: %s", table.Uncapitalised(m.Title), table.Join(counts))
 		}
 	}
 	if s, v := highest(all, engine.LagSeconds); s != nil && v.Value >= 0.1 {

@@ -250,7 +250,8 @@ func StatementNotes(all *Statements) []string {
 		}
 	}
 	if i := slices.IndexFunc(all.Kinds, func(k StatementKind) bool { return k.of == allPrepared }); i >= 0 && all.Kinds[i].Share > 0.1 {
-		notes = append(notes, "MariaDB does not count executions of prepared statements by text: with sysbench, --db-ps-mode=disable makes its statements visible")
+		notes = append(notes, "the server does not count executions of prepared statements by text: "+
+			"an option of the tool that sends plain text, such as sysbench's --db-ps-mode=disable, makes them visible")
 	}
 	widest := 0.0
 	for _, k := range all.Kinds {

@@ -105,6 +105,7 @@ func (Detail) Needs() mysql.Needs {
 			"wsrep_incoming_addresses", "wsrep_local_index", "wsrep_gcomm_uuid"),
 		Settings:     append([]string{"wsrep_on", "wsrep_provider_options"}, settingNames...),
 		ReadSettings: readSettings,
+		Growing:      []*measure.Metric{LastCommitted},
 	}
 }
 

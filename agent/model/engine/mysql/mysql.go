@@ -9,6 +9,7 @@ import (
 	"log/slog"
 
 	"github.com/benchwatch/benchwatch/agent/model/engine"
+	"github.com/benchwatch/benchwatch/agent/model/measure"
 )
 
 // Detail reads what one kind of server has in addition to the common counters. It belongs to one
@@ -39,6 +40,8 @@ type Needs struct {
 	// none if the server is of another kind.
 	Settings     []string
 	ReadSettings func(server *Server, variables Values, out engine.Settings)
+	// Growing are gauges that only grow, such as positions: their differences count what happened in between.
+	Growing []*measure.Metric
 	// Options are the detail's options in a target's configuration.
 	Options engine.OptionChecks
 }
@@ -57,11 +60,23 @@ type Querier interface {
 	Rows(ctx context.Context, statement string) ([]Row, error)
 }
 
+// socket returns where client libraries connect for localhost at the usual port. Each distribution has its own path.
+func socket(port string, _ bool) []string {
+	if port != defaultPort {
+		return nil
+	}
+	return []string{"/run/mysqld/mysqld.sock", "/var/lib/mysql/mysql.sock", "/tmp/mysql.sock"}
+}
+
+const defaultPort = "3306"
+
 // Family returns the engine `mysql`. Each prober gets its own details. They are called in the given
 // order; the first one that sets position or role wins.
 func Family(details ...func() Detail) *engine.Engine {
 	return &engine.Engine{
-		Name: Name, DefaultPort: "3306", Switch: toggle,
+		Name: Name, Also: []string{"MariaDB", "Percona Server", "Galera", "Aurora", "TiDB"},
+		DefaultPort: defaultPort, Switch: toggle, Dumps: dumps(details),
+		Socket: socket,
 		Open: func(t engine.Target, log *slog.Logger) (engine.Prober, error) {
 			var ds []Detail
 			for _, newDetail := range details {

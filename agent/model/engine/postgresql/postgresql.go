@@ -18,7 +18,18 @@ import (
 )
 
 // Engine is PostgreSQL.
-var Engine = &engine.Engine{Name: "postgresql", DefaultPort: "5432", DatabaseOption: OptionDatabase, Switch: toggle, Open: open}
+var Engine = &engine.Engine{
+	Name: "postgresql", DefaultPort: "5432", DatabaseOption: OptionDatabase, Switch: toggle, Socket: socket, Open: open,
+}
+
+// socket returns where client libraries connect without a host. A password is for the network: sockets recognise the
+// user.
+func socket(port string, password bool) []string {
+	if password {
+		return nil
+	}
+	return []string{"/run/postgresql/.s.PGSQL." + port, "/tmp/.s.PGSQL." + port}
+}
 
 // OptionDatabase is the database to connect to, by default postgres. Values of tables are from this
 // database.

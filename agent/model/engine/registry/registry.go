@@ -2,6 +2,8 @@
 package registry
 
 import (
+	"strings"
+
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/engine/atlasproxy"
 	"github.com/benchwatch/benchwatch/agent/model/engine/aurora"
@@ -49,4 +51,15 @@ func Names() []string {
 		names[i] = e.Name
 	}
 	return names
+}
+
+// Described lists the engines with the databases that each of them also samples.
+func Described() string {
+	names := Names()
+	for i, e := range Engines {
+		if len(e.Also) > 0 {
+			names[i] += " (also " + strings.Join(e.Also, ", ") + ")"
+		}
+	}
+	return strings.Join(names, ", ")
 }
