@@ -21,7 +21,7 @@ type FigureOptions struct {
 	// Lines are facts or settings with a line per value, in addition to the groups; [EachRun] draws
 	// a line per run.
 	Lines []string
-	// Measures are names as for [MeasureNamed]; empty: FigureMeasures in figures, all in tables.
+	// Measures are names as for [review.MeasureNamed]; empty: FigureMeasures in figures, all in tables.
 	Measures []string
 	// Average of repeated runs; empty: the median.
 	Average Average

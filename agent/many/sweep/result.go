@@ -40,7 +40,7 @@ type Result struct {
 }
 
 // Combination is a combination of values with its runs. Its values are the measures of
-// [report.Measures] summed up over the runs, and for the servers a list of medians or means.
+// [review.Measures] summed up over the runs, and for the servers a list of medians or means.
 type Combination struct {
 	Values map[string]string `json:"values"`
 	Runs   []string          `json:"runs"`

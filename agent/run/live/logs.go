@@ -29,6 +29,7 @@ type logs struct {
 	passed    map[string]leftFile
 	patterns  map[string]*pattern
 	lastFault map[string]time.Time // by path and cause
+	scanned   bool                 // the globs were evaluated at least once
 }
 
 // inode identifies a file of this machine.
@@ -65,8 +66,8 @@ func newLogs() logs {
 // scanLogs starts to follow new log files that match the globs. The first time it also follows logs
 // whose runs an earlier agent followed and whose file was renamed.
 func (w *Watcher) scanLogs(ctx context.Context, followers *sync.WaitGroup) {
-	first := w.scans == 0
-	w.scans++
+	first := !w.logs.scanned
+	w.logs.scanned = true
 	specs := w.opts.Logs()
 	maps.DeleteFunc(w.logs.patterns, func(glob string, p *pattern) bool {
 		unused := !slices.ContainsFunc(specs, func(s Log) bool { return s.Glob == glob })

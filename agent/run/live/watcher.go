@@ -42,7 +42,6 @@ type Watcher struct {
 
 	logs            logs
 	listing         rundir.Listing
-	scans           int // since the log files' globs were last evaluated
 	listFault       time.Time
 	wake            chan struct{}
 	rescan          atomic.Bool   // a run has changed, so the next scan must read it
@@ -216,7 +215,7 @@ func (w *Watcher) scan(ctx context.Context, followers *sync.WaitGroup) {
 		}
 		dir := rundir.At(w.opts.DataDir, id)
 		meta, ok := w.load(dir)
-		if ok && meta.Log != nil && w.scans == 0 {
+		if ok && meta.Log != nil && !w.logs.scanned {
 			logRuns = append(logRuns, &meta)
 		}
 		switch {

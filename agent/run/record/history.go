@@ -116,6 +116,9 @@ func (h *History) ToolEnd() float64 {
 	return math.Inf(1)
 }
 
+// Tool returns the tool of the run; nil if it is not one of those that the run was read with.
+func (h *History) Tool() *tool.Tool { return h.tool }
+
 // Server returns a target, nil if it was never sampled.
 func (h *History) Server(target string) *Server {
 	for _, s := range h.Servers {

@@ -13,7 +13,6 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/host"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
-	"github.com/benchwatch/benchwatch/agent/model/tool/registry"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
 	"github.com/benchwatch/benchwatch/agent/run/limits"
 	"github.com/benchwatch/benchwatch/agent/run/record"
@@ -123,7 +122,7 @@ func (j *judge) errors() {
 		if share >= ManyFailures {
 			level = Warning
 		}
-		if !registry.Tools.ByName(s.Meta.Tool).IncludesFailures(s.Meta.Verb) {
+		if !j.h.Tool().IncludesFailures(s.Meta.Verb) {
 			j.add(level, "%s: %s of all transactions failed; they took time but are in no rate", text, table.Share(share))
 		} else {
 			j.add(level, "%s: %s of all transactions failed; the rates include them", text, table.Share(share))
@@ -197,7 +196,7 @@ func (j *judge) omission() {
 	if len(j.row.Latency) == 0 && len(j.h.Intervals.Of(tool.HeadlineLatency)) == 0 {
 		return
 	}
-	t := registry.Tools.ByName(m.Tool)
+	t := j.h.Tool()
 	if t != nil && t.OpenLoop != nil && t.OpenLoop(j.row.Version, m.RatePerSecond) {
 		j.add(Good, openLoop)
 		return
