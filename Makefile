@@ -38,6 +38,11 @@ race: ## run the agent's tests under the race detector
 lint: ## golangci-lint, shellcheck, Biome
 	@scripts/lint.sh
 
+.PHONY: docs
+docs: ## the site of the documentation in build/site/html, and a test of all its links
+	@site/build.sh
+	$(GO) test -tags site -count 1 -run '^TestSite' ./tests/documents
+
 .PHONY: rules
 rules: ## promtool's tests of the alert and recording rules
 	$(GO) test ./tests/rules

@@ -40,7 +40,7 @@ find "$root$share/alerts/runbooks" -name '*.md' -exec sed -i 's#](../../docs/#](
 put 0755 scripts/backfill.sh "$share/scripts/backfill.sh"
 
 # README and docs/ as in the repository. The files above are in another place.
-for file in README.md docs/*.* docs/*/*; do
+find README.md README.zh.md docs -type f | sort | while read -r file; do
 	if [[ $file == *.md ]]; then
 		sed -E -f packaging/links.sed -e 's#\]\(((\.\./)*)(alerts|dashboards|prometheus|scripts)/#](\1../../benchwatch/\3/#g' "$file" | made "$prefix/share/doc/benchwatch/$file"
 	else
