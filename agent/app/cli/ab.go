@@ -46,7 +46,7 @@ type abCommand struct {
 }
 
 func newAB() *cobra.Command {
-	cmd := newCommand("ab", "Find out which of two setups is faster, with short runs that alternate until the difference is decided.",
+	cmd := newCommand("ab", "Find out which of two setups is faster. Short runs alternate until it is clear.",
 		"benchwatch ab --a host=db1 --b host=proxy1 --fail-if 'tps<-5%' -- sysbench oltp_read_write --mysql-host={host} --time=20 run")
 	r := &abCommand{
 		sweepCommand: &sweepCommand{labels: map[string]string{}, planned: true, repeat: 1, example: "benchwatch ab --a host=db1 --b host=db2 -- sysbench … --mysql-host={host} --time=20 run"},
@@ -54,7 +54,7 @@ func newAB() *cobra.Command {
 	}
 	for i, name := range armNames {
 		r.values[name], r.commands[name] = new([]string), new(string)
-		help := "Parameters of arm " + name + ": {K} in the command and the hooks is V; repeatable"
+		help := "Parameters of arm " + name + "; {K} in the command and the hooks is V; repeatable"
 		if i > 1 {
 			help = "Parameters of another arm, " + name + ", which is compared with a"
 		}
@@ -62,12 +62,12 @@ func newAB() *cobra.Command {
 	}
 	for _, name := range armNames[:2] {
 		cmd.text(r.commands[name], name+"-command", "COMMAND",
-			"Command line of arm "+name+" in shell syntax, instead of the command after --")
+			"Command line of arm "+name+"; in shell syntax, instead of the command after --")
 	}
 	r.measure = "tps"
-	cmd.text(&r.measure, "measure", "NAME", "Measure to compare: tps, qps, p95, or the id of a measure of servers or machines")
+	cmd.text(&r.measure, "measure", "NAME", "Measure to compare; tps, qps, p95, or the id of a measure of servers or machines")
 	cmd.text(&r.limit, "limit", "PERCENT", "Smallest difference that matters; arms that differ less are equivalent (default: the smallest of --fail-if, else 5%)")
-	cmd.texts(&r.failIf, "fail-if", "LIMIT", "Run until this limit is decided, and exit with status 3 if it is broken: tps<-5%, p99>+10% (relative to a), errors>1%; repeatable")
+	cmd.texts(&r.failIf, "fail-if", "LIMIT", "Exit with 3 if this limit is broken, such as 'tps<-5%'; run until that is decided; also p99>+10% (relative to a), errors>1%; repeatable")
 	cmd.toggle(&r.strict, "strict", "Exit with status 4 if a limit or, without --fail-if, the comparison is undecided")
 	r.control = true
 	cmd.toggle(&r.control, "control",
@@ -78,7 +78,7 @@ func newAB() *cobra.Command {
 	cmd.whole(&r.seed, "seed", "N", "Seed of the order of the blocks (default: random)")
 	r.toggling.declare(cmd)
 	r.addRunning(cmd)
-	r.declareFormat(cmd, "Format of the result: text, markdown, html, json or junit (default: by the name of the file, else text)", "text", "markdown", "html", "json", "junit")
+	r.declareFormat(cmd, "text, markdown, html, json or junit (default: by the name of the file, else text)", "text", "markdown", "html", "json", "junit")
 	r.course, r.print, r.execute = r.plan, r.result, r.runBlocks
 	return cmd.does(func(s Streams) error {
 		r.streams = s

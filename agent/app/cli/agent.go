@@ -22,7 +22,7 @@ import (
 )
 
 func newAgent() *cobra.Command {
-	cmd := newCommand("agent", "Follow runs and log files, sample the targets and serve metrics until terminated by a signal; SIGHUP reloads the configuration.",
+	cmd := newCommand("agent", "Follow runs and logs, sample servers, serve metrics. SIGHUP reloads the configuration, SIGTERM ends it.",
 		"benchwatch agent --config.file=/etc/benchwatch/benchwatch.yml")
 	o := addObserving(cmd, "info")
 	return cmd.does(func(s Streams) error { return runAgent(s, o) })

@@ -3,7 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
+	"slices"
 
 	"github.com/benchwatch/benchwatch/agent/many/archive"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
@@ -31,7 +31,7 @@ const (
 // addArchive adds --archive, whose value can be left out.
 func addArchive(cmd command) *archived {
 	a := &archived{}
-	cmd.flag(archiveFlag, "Read runs from the team's archive instead of the data directory; without =URL, from the archive of the configuration", value{"URL", func() string { return "" }, func(s string) error {
+	cmd.flag(archiveFlag, "Read runs from the team's archive; instead of the data directory; without =URL, from the archive of the configuration", value{"URL", func() string { return "" }, func(s string) error {
 		if a.asked = true; s != configuredArchive {
 			a.url = s
 		}
@@ -117,8 +117,8 @@ func (a *archived) read(entries []archive.Entry, problem func(error)) ([]*archiv
 
 // find returns the index of the run called name.
 func (a *archived) find(name string) (*archive.Index, error) {
-	if name == lastRun {
-		return a.last()
+	if age, ok := recent(name); ok {
+		return a.newest(age)
 	}
 	e, err := archive.Find(a.entries, name)
 	if err != nil {
@@ -135,21 +135,20 @@ func (a *archived) find(name string) (*archive.Index, error) {
 	return found[0], nil
 }
 
-func (a *archived) last() (*archive.Index, error) {
+// newest returns the run that started last or, with an age, before the age newest ones.
+func (a *archived) newest(age int) (*archive.Index, error) {
 	all, err := a.list()
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case len(all) == 0:
+		return nil, withHint(errors.New(noRunsYet(a.archive.Name())), "benchwatch archive push uploads those of this machine")
+	case age >= len(all):
+		return nil, tooFew(len(all), age, a.archive.Name())
 	}
-	var last *archive.Index
-	for _, x := range all {
-		if last == nil || x.Meta.StartedAt.After(last.Meta.StartedAt) {
-			last = x
-		}
-	}
-	if last == nil {
-		return nil, fmt.Errorf("no runs in %s", a.archive.Name())
-	}
-	return last, nil
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(x, y *archive.Index) int { return y.Meta.StartedAt.Compare(x.Meta.StartedAt) })
+	return all[age], nil
 }
 
 // fetch returns the directory of a run in the cache.

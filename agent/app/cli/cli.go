@@ -95,30 +95,44 @@ func withHint(err error, hint string) error {
 	return &exitError{Status: exitFailure, Err: err, Hint: hint}
 }
 
-// newProgram returns the program with all commands, in the order of the help text.
+// newProgram returns the program with all commands, by job, in the order of the help text.
 func newProgram() *cobra.Command {
 	root := newRoot()
-	root.AddCommand(newRun(), newAgent(), newParse(),
-		newParent("group", "Follow the generators of a group.", newGroupAttach(), newGroupServe()),
-		newMark(), newHealth(), newStatus(), newRuns(), newReport(), newCompare(), newHistory(), newExport(),
-		newParent("archive", "Upload, fetch or list runs of the team's archive.", newArchivePush(), newArchivePull(), newArchiveList()),
-		newSweep(), newSeek(), newAB(), newReplay(), newInit(), newDoctor(),
+	add := func(job string, commands ...*cobra.Command) {
+		root.AddGroup(&cobra.Group{ID: job, Title: job})
+		for _, c := range commands {
+			c.GroupID = job
+		}
+		root.AddCommand(commands...)
+	}
+	add("Run", newRun(), newSweep(), newSeek(), newAB(), newMark())
+	add("Look", newStatus(), newRuns(), newReport(), newReplay())
+	add("Compare", newCompare(), newHistory())
+	add("Share", newExport(), newParse(), newParent("archive", "Upload, fetch or list runs of the team's archive.",
+		newArchivePush(), newArchivePull(), newArchiveList()))
+	add("Set up", newInit(), newAgent(), newDoctor(),
 		newParent("dashboards", "Import the dashboards into a Grafana.", newDashboardsImport()))
+	root.AddCommand(newParent("group", "Follow the generators of a group.", newGroupAttach(), newGroupServe()),
+		newHealth(), newVersion())
 	return root
 }
 
 // newRoot returns the program itself.
 func newRoot() *cobra.Command {
 	c := newCommand("benchwatch",
-		"Follow database benchmarks: read the output of the tool, sample the databases, serve both to Prometheus.", "")
-	var showsVersion, showsAll, showsManual, help bool
+		"Record database benchmarks: what the tool prints, and what the servers do.", "")
+	var showsVersion, showsLong, showsManual, showsHelp, showsAll bool
 	c.toggle(&showsVersion, "version", "Show the version")
-	c.toggle(&showsAll, "help-long", "Show the help of all commands")
+	c.toggle(&showsLong, "help-long", "Show the help of all commands").Hidden = true // of 0.1: --help-all
 	c.toggle(&showsManual, "help-man", "Show the help of all commands as a man page")
-	c.PersistentFlags().AddFlag(c.toggle(&help, "help,h", "Show this help"))
+	c.PersistentFlags().AddFlag(c.toggle(&showsHelp, "help,h", "Show the help on one screen"))
+	every := c.flag("help-all", "Show the help with every flag", value{"bool", func() string { return "false" },
+		func(string) error { showsAll = true; return pflag.ErrHelp }})
+	every.NoOptDefVal = "true"
+	c.PersistentFlags().AddFlag(every)
 	c.Args = nil // cobra looks for the command
 	c.SilenceErrors, c.SilenceUsage, c.DisableSuggestions = true, true, true
-	c.SetHelpFunc(printHelp)
+	c.SetHelpFunc(func(asked *cobra.Command, _ []string) { help(asked.OutOrStdout(), asked, showsAll) })
 	c.SetHelpCommand(&cobra.Command{Use: "no-help", Hidden: true}) // Main does what it would
 	cobra.EnableCommandSorting = false
 	return c.does(func(s Streams) error {
@@ -127,13 +141,8 @@ func newRoot() *cobra.Command {
 			fmt.Fprintln(s.Out, versionText())
 		case showsManual:
 			printManual(s.Out, c.Command)
-		case showsAll:
-			for _, below := range leaves(c.Command) {
-				printHelp(below, nil)
-				fmt.Fprintln(s.Out)
-			}
 		default:
-			return &exitError{Status: exitUsage, Err: errors.New("no command given"), Hint: "see benchwatch --help"}
+			help(s.Out, c.Command, showsLong)
 		}
 		return nil
 	})
@@ -159,38 +168,6 @@ func Main(args []string, s Streams) int {
 		err = usageError(cmd, err, args)
 	}
 	return fail(s, err)
-}
-
-// usageError returns the error for a command line that cobra refuses. cmd is the command
-// that it found.
-func usageError(cmd *cobra.Command, err error, args []string) error {
-	hint := "see " + cmd.CommandPath() + " --help"
-	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
-		var flags []string
-		cmd.Flags().VisitAll(func(f *pflag.Flag) {
-			if !f.Hidden {
-				flags = append(flags, "--"+f.Name)
-			}
-		})
-		if cmd.Name() == "run" && !slices.Contains(args, "--") {
-			hint = "put -- before the command of the benchmark: benchwatch run -- sysbench … run"
-		} else if flag := nearest("--"+unknown.GetSpecifiedName(), flags); flag != "" {
-			hint = "did you mean " + flag + "?"
-		}
-	} else if given := cmd.Flags().Args(); cmd.HasSubCommands() && !cmd.HasParent() || len(given) > 0 {
-		wrong := args[0]
-		if cmd.HasParent() {
-			wrong = given[0]
-		}
-		var names []string
-		for _, c := range cmd.Commands() {
-			names = append(names, c.Name())
-		}
-		if name := nearest(wrong, names); name != "" {
-			hint = "did you mean " + cmd.CommandPath() + " " + name + "?"
-		}
-	}
-	return &exitError{Status: exitUsage, Err: err, Hint: hint}
 }
 
 // fail prints err, if any, and returns the exit status for it.

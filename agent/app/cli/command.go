@@ -30,8 +30,11 @@ func newParent(name, help string, below ...*cobra.Command) *cobra.Command {
 	c := newCommand(name, help, "")
 	c.AddCommand(below...)
 	return c.does(func(Streams) error {
-		hint := "see " + c.CommandPath() + " --help"
-		return &exitError{Status: exitUsage, Err: fmt.Errorf("%s: a command is missing", c.Name()), Hint: hint}
+		var names []string
+		for _, b := range leaves(c.Command) {
+			names = append(names, b.CommandPath())
+		}
+		return &exitError{Status: exitUsage, Err: fmt.Errorf("%s: a command is missing", c.Name()), Hint: alternatives(names)}
 	})
 }
 
@@ -78,11 +81,18 @@ func (c command) takes(form, help string, set func([]string)) {
 			return fmt.Errorf("unexpected argument %q", args[most])
 		}
 		if len(args) == 0 && form != "" && form[0] != '[' {
-			return fmt.Errorf("required argument %s is missing", argumentName(c.Command))
+			return c.missing(help)
 		}
 		set(args)
 		return nil
 	}
+}
+
+// missing is the error for a command without its argument.
+func (c command) missing(help string) error {
+	what, _, _ := strings.Cut(help, "; ")
+	return &exitError{Status: exitUsage, Hint: "for example: " + c.Example,
+		Err: fmt.Errorf("%s needs %s: %s", below(c.Command), argumentName(c.Command), strings.ToLower(what[:1])+what[1:])}
 }
 
 // argumentName is the name of the argument without its brackets and dots.
@@ -178,7 +188,7 @@ func (c command) boolean(name, help string, get func() string, set func(bool)) *
 }
 
 func (c command) duration(to *time.Duration, name, help string) {
-	c.flag(name, help, value{"DURATION", func() string { return to.String() }, func(s string) (err error) {
+	c.flag(name, help, value{"DURATION", func() string { return strings.Replace(to.String(), "m0s", "m", 1) }, func(s string) (err error) {
 		if *to, err = time.ParseDuration(s); err != nil {
 			return errors.New("expected a duration such as 10s")
 		}

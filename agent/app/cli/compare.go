@@ -37,15 +37,15 @@ type compareCommand struct {
 
 func newCompare() *cobra.Command {
 	cmd := newCommand("compare", "Compare runs or groups of runs.",
-		"benchwatch compare version=1.2 version=1.3 --fail-if 'tps<-5%' --fail-if 'p99>+10%'")
+		"benchwatch compare last~1 last --fail-if 'tps<-5%' --fail-if 'p99>+10%'")
 	r := &compareCommand{}
-	cmd.arguments(&r.specs, "GROUP...", "Ids of runs with commas, labels k=v[,k=v], or last=N and labels for the N newest other runs; the first group is the baseline")
-	r.declareFormat(cmd, "Format of the comparison: text, markdown, csv, json, html, svg (one figure over --x) or junit (default: by the name of the file, else text)", "text", "markdown", "csv", "json", "html", "svg", "junit")
-	cmd.texts(&r.failIf, "fail-if", "LIMIT", "Exit with status 3 if a group is beyond this limit by more than noise: tps<-5%, p99>+10% (relative to the baseline), lag>10s, errors>1%; repeatable")
-	cmd.toggle(&r.strict, "strict", "Exit with status 4 if the runs don't show whether a limit of --fail-if is broken")
-	cmd.text(&r.x, "x", "NAME", "Fact, label or server setting along the axis of the figures; with it, one group is enough (default: the fact that varies, preferably threads)")
-	cmd.text(&r.lines, "lines", "NAME,NAME...", "Facts, labels or settings with one line per value, in addition to the groups (default: all that vary); run draws a line for each run")
-	cmd.text(&r.measure, "measure", "NAME,NAME...", "Measures of the figures and their table: tps, qps, duration, p95, an operation's (read_avg), cpu, lag … (default: all, tps in svg)")
+	cmd.arguments(&r.specs, "GROUP...", "Run, ids with commas, labels k=v[,k=v], or last=N and labels: the N newest others; the first group is the baseline")
+	r.declareFormat(cmd, "text, markdown, csv, json, html, svg or junit; svg is one figure over --x (default: by the name of the file, else text)", "text", "markdown", "csv", "json", "html", "svg", "junit")
+	cmd.texts(&r.failIf, "fail-if", "LIMIT", "Exit with 3 if a group is beyond this, such as 'tps<-5%'; by more than noise; also p99>+10% (relative to the baseline), lag>10s, errors>1%; repeatable")
+	cmd.toggle(&r.strict, "strict", "Exit with 4 if the runs don't show that; whether a limit of --fail-if is broken")
+	cmd.text(&r.x, "x", "NAME", "Fact, label or server setting along the axis; with it, one group is enough (default: the fact that varies, preferably threads)")
+	cmd.text(&r.lines, "lines", "NAME,NAME...", "Facts, labels or settings with one line per value; in addition to the groups; run draws a line for each run (default: all that vary)")
+	cmd.text(&r.measure, "measure", "NAME,NAME...", "Measures of the figures and their table; tps, qps, duration, p95, an operation's (read_avg), cpu, lag … (default: all, tps in svg)")
 	r.averaging.declare(cmd)
 	r.output.declare(cmd)
 	r.declareAll(cmd)
@@ -59,7 +59,7 @@ func newCompare() *cobra.Command {
 func (r *compareCommand) run() error {
 	if len(r.specs) < 2 && r.x == "" {
 		return &exitError{Status: exitUsage, Err: errors.New("two runs or groups are needed"),
-			Hint: "benchwatch compare via=direct via=atlas"}
+			Hint: "benchwatch compare last~1 last"}
 	}
 	limits, err := r.limits()
 	if err != nil {

@@ -26,13 +26,13 @@ type dashboardsImported struct {
 }
 
 func newDashboardsImport() *cobra.Command {
-	cmd := newCommand("import", "Import the embedded dashboards into a Grafana and replace dashboards of other versions.",
+	cmd := newCommand("import", "Import the dashboards into a Grafana. It replaces those of other versions.",
 		"benchwatch dashboards import --config.file=benchwatch.yml")
 	r := &dashboardsCommand{}
 	r.ofAgent = true
 	r.configFlags.declare(cmd)
 	cmd.text(&r.url, "grafana.url", "URL", "Address of Grafana (default: grafana.url of the configuration)")
-	cmd.text(&r.tokenFile, "grafana.token-file", "FILE", "File with the token of a service account with the role Editor (default: grafana.token_file of the configuration)")
+	cmd.text(&r.tokenFile, "grafana.token-file", "FILE", "File with the token of a service account; with the role Editor (default: grafana.token_file of the configuration)")
 	r.folder = "benchwatch"
 	cmd.text(&r.folder, "grafana.folder", "NAME", "Folder for the dashboards")
 	addFormat(cmd, &r.format, text, jsonFormat)

@@ -21,7 +21,7 @@ type doctorCommand struct {
 }
 
 func newDoctor() *cobra.Command {
-	cmd := newCommand("doctor", "Check an installation: data directory, agent, servers and their privileges, Prometheus and its rules, Grafana's token and dashboards, clocks.",
+	cmd := newCommand("doctor", "Check an installation. It covers data directory, agent, servers and privileges, Prometheus and rules, Grafana, clocks.",
 		"benchwatch doctor --config.file=benchwatch.yml")
 	r := &doctorCommand{}
 	r.ofAgent = true

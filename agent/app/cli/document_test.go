@@ -115,7 +115,7 @@ func commandsText(t *testing.T) string {
 	var b strings.Builder
 	for _, c := range leaves(newProgram()) {
 		name := below(c)
-		if !strings.HasSuffix(c.Short, ".") || !strings.HasPrefix(c.Example, "benchwatch "+strings.TrimSuffix(name, " list")+" ") {
+		if !strings.HasSuffix(c.Short, ".") || !strings.HasPrefix(c.Example+" ", "benchwatch "+strings.TrimSuffix(name, " list")+" ") {
 			t.Errorf("%s: help %q is not a sentence, or example %q is not of the command", name, c.Short, c.Example)
 		}
 		fmt.Fprintf(&b, "## benchwatch %s\n\n%s\n\n```sh\n%s\n```\n\n| flag or argument | default | meaning |\n|---|---|---|\n", name, c.Short, c.Example)

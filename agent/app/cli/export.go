@@ -48,14 +48,14 @@ type exportCommand struct {
 }
 
 func newExport() *cobra.Command {
-	cmd := newCommand("export", "Export all recorded data of runs with timestamps: for Prometheus (see scripts/backfill.sh), a spreadsheet or a program.",
+	cmd := newCommand("export", "Export the recorded data of runs. It is for Prometheus (see scripts/backfill.sh), a spreadsheet or a program.",
 		"benchwatch export last --format=csv --output=run.csv")
 	r := &exportCommand{}
 	cmd.arguments(&r.names, "RUN|LOGFILE...", "Id of a run, its beginning, last, or a log file")
 	r.format = "openmetrics"
-	cmd.choice(&r.format, "format", "FORMAT", "Format of the export: openmetrics, blocks (Prometheus blocks in the folder --output), csv or json (one object per line)", "openmetrics", "blocks", "csv", "json")
-	cmd.toggle(&r.servers, "servers", "With --format=csv, export the samples of the servers instead of the intervals of the tool")
-	cmd.text(&r.remote, "remote-write", "URL", "Send the export to this URL by Prometheus' remote write instead; the receiver must accept samples as old as the run")
+	cmd.choice(&r.format, "format", "FORMAT", "openmetrics, blocks, csv or json; blocks are written into Prometheus' folder --output, json is an object per line", "openmetrics", "blocks", "csv", "json")
+	cmd.toggle(&r.servers, "servers", "With csv, samples of the servers; instead of the intervals of the tool")
+	cmd.text(&r.remote, "remote-write", "URL", "Send the export by remote write instead; the receiver must accept samples as old as the run")
 	cmd.text(&r.client, "remote-write.http-config", "FILE",
 		"File with the login, TLS settings and headers for --remote-write, in the format of Prometheus' http_config")
 	r.logOptions = addLogOptions(cmd)

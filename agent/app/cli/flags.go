@@ -88,7 +88,7 @@ type logFlags struct {
 func (f *logFlags) declare(cmd command, level string) {
 	f.logLevel, f.logFormat = level, "logfmt"
 	cmd.choice(&f.logLevel, "log.level", "LEVEL",
-		"Log messages of this level and above: debug, info, warn or error", "debug", "info", "warn", "error")
+		"Log messages of this level and above; debug, info, warn or error", "debug", "info", "warn", "error")
 	cmd.choice(&f.logFormat, "log.format", "FORMAT", "Format of log messages: logfmt or json", "logfmt", "json")
 }
 

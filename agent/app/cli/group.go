@@ -18,7 +18,7 @@ import (
 )
 
 func newGroupAttach() *cobra.Command {
-	cmd := newCommand("attach", "Follow a group to its end: after a lost connection of `run --on`, or if its generators record in this data directory.",
+	cmd := newCommand("attach", "Follow a group to its end. It is for a lost connection of `run --on`, or generators that record in this data directory.",
 		"benchwatch group attach 20261121T021403Z-oltp_read_write-t16")
 	r := &runCommand{observing: addObserving(cmd, "warn"), grouping: &grouping{},
 		connecting: &connecting{}, require: &requiring{}, lingerSet: true, inject: true}

@@ -30,7 +30,7 @@ type health struct {
 }
 
 func newHealth() *cobra.Command {
-	cmd := newCommand("health", "Check that an agent is healthy, for container health checks; exits with 0 if it is, else with 1.",
+	cmd := newCommand("health", "Check that an agent is healthy. It exits with 0 if it is, else with 1, for health checks of containers.",
 		"benchwatch health --address=127.0.0.1:9838")
 	h := &healthCommand{}
 	h.address = "127.0.0.1:9838"

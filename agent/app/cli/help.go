@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"runtime/debug"
+	"slices"
 	"strings"
 
-	"github.com/prometheus/common/version"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/benchwatch/benchwatch/agent/base/terminal"
 )
@@ -34,124 +34,199 @@ func below(c *cobra.Command) string {
 	return name
 }
 
-// printHelp writes the help of a command: its sentence, an example, flags, arguments and
-// the commands below it.
-func printHelp(cmd *cobra.Command, _ []string) {
-	out := cmd.OutOrStdout()
-	page := terminal.Terminal{Width: max(80, terminal.Of(out).Width)}
-	fmt.Fprintf(out, "usage: %s [flags]", cmd.CommandPath())
-	if form := cmd.Annotations[argumentForm]; form != "" {
-		fmt.Fprint(out, " ", form)
-	} else if cmd.HasSubCommands() {
-		fmt.Fprint(out, " [command]")
+// The width of a help text that goes to no terminal, and the bounds of the others: wider lines are hard to read.
+const (
+	helpWidth    = 80
+	narrowHelp   = 40
+	widestHelp   = 100
+	stackedBelow = 60 // narrower: the text of a flag is below its name
+)
+
+// help writes the help of a command to out: on one screen, or everything.
+func help(out io.Writer, c *cobra.Command, all bool) { newHelp(out, terminal.Of(out), all).write(c) }
+
+func newHelp(out io.Writer, page terminal.Terminal, all bool) helpWriter {
+	page.Width = min(max(cmp.Or(page.Width, helpWidth), narrowHelp), widestHelp)
+	return helpWriter{out, page, all}
+}
+
+// helpWriter writes help texts in ASCII: they are read in any locale.
+type helpWriter struct {
+	out  io.Writer
+	page terminal.Terminal
+	all  bool // every flag with its whole text
+}
+
+func (w helpWriter) write(c *cobra.Command) {
+	switch {
+	case c.HasParent():
+		w.command(c)
+	case w.all:
+		for i, leaf := range leaves(c) {
+			if i > 0 {
+				fmt.Fprintln(w.out)
+			}
+			w.command(leaf)
+		}
+	default:
+		w.program(c)
 	}
-	fmt.Fprintln(out)
-	if cmd.Long != "" {
-		fmt.Fprintf(out, "\n%s\n", cmd.Long)
-	} else {
-		fmt.Fprintf(out, "\n%s\n", page.Wrap(cmd.Short, 0, 0))
+}
+
+// line writes text at the beginning of a line.
+func (w helpWriter) line(text string) { fmt.Fprintln(w.out, w.page.Wrap(text, 0, 2)) }
+
+// program writes the summary of all commands, by job.
+func (w helpWriter) program(root *cobra.Command) {
+	w.line(root.Short)
+	w.line("usage: benchwatch COMMAND [flags]")
+	fmt.Fprintln(w.out)
+	var others []string
+	for _, c := range root.Commands() {
+		if c.GroupID == "" && !c.Hidden {
+			others = append(others, c.Name())
+		}
 	}
-	if cmd.Example != "" {
-		fmt.Fprintf(out, "\nExample:\n  %s\n", page.Command(cmd.Example, 2))
+	for _, job := range root.Groups() {
+		title := job.Title
+		for _, c := range root.Commands() {
+			if c.GroupID == job.ID {
+				w.job(title, c)
+				title = ""
+			}
+		}
 	}
-	fmt.Fprintf(out, "\nFlags:\n%s", cmd.Flags().FlagUsagesWrapped(page.Width))
-	if name := argumentName(cmd); name != "" {
-		entries(out, page, "Arguments", [][2]string{{name, cmd.Annotations[argumentHelp]}})
+	slices.Sort(others)
+	fmt.Fprintln(w.out)
+	w.line("Also: " + strings.Join(others, ", ") + ". Help on one: benchwatch run --help")
+	w.line("Begin with: benchwatch replay, or benchwatch run sysbench ... run")
+}
+
+// job writes the row of a command. title is empty unless it is the first one of its job.
+func (w helpWriter) job(title string, c *cobra.Command) {
+	const titles, names = 9, 11
+	if w.page.Width >= stackedBelow {
+		fmt.Fprintf(w.out, "%s%*s%-*s %s\n", w.page.Paint(terminal.Strong, title), titles-len(title), "", names, c.Name(),
+			w.page.Wrap(summary(c), titles+names+1, titles+names+1))
+		return
 	}
-	var commands [][2]string
-	for _, c := range leaves(cmd) {
-		commands = append(commands, [2]string{strings.TrimPrefix(c.CommandPath(), cmd.CommandPath()+" "), c.Short})
+	if title != "" {
+		fmt.Fprintln(w.out, w.page.Paint(terminal.Strong, title))
 	}
-	if !cmd.HasParent() {
-		commands = append(commands, [2]string{"completion", "Write the completion script of bash, zsh, fish or powershell."})
+	fmt.Fprintf(w.out, "  %-*s %s\n", names, c.Name(), w.page.Wrap(summary(c), names+3, names+3))
+}
+
+// summary is the first sentence of the help of a command, without its period.
+func summary(c *cobra.Command) string {
+	first, _, _ := strings.Cut(c.Short, ". ")
+	return strings.TrimSuffix(first, ".")
+}
+
+// command writes the help of a command: its sentence, an example, arguments, flags and the commands below it.
+func (w helpWriter) command(c *cobra.Command) {
+	usage := "usage: " + c.CommandPath() + " [flags]"
+	form := c.Annotations[argumentForm]
+	switch {
+	case strings.Contains(form, "COMMAND"):
+		usage += " [--] COMMAND [ARGUMENT...]"
+	case form != "":
+		usage += " " + form
+	case c.HasSubCommands():
+		usage += " [command]"
 	}
-	entries(out, page, "Commands", commands)
+	w.line(usage)
+	fmt.Fprintf(w.out, "\n%s\n", w.page.Wrap(cmp.Or(c.Long, c.Short), 0, 0))
+	if c.Example != "" {
+		fmt.Fprintf(w.out, "\n%s\n  %s\n", w.page.Paint(terminal.Strong, "Example:"), w.page.Command(c.Example, 2))
+	}
+	fmt.Fprintln(w.out)
+	if name := argumentName(c); name != "" && !(strings.Contains(form, "COMMAND") && !w.all) {
+		w.entries("Arguments", [][2]string{{name, w.text(c.Annotations[argumentHelp])}})
+	}
+	sections, others, configuration := flagsOf(c, w.all)
+	widest := 0
+	for _, s := range sections {
+		for _, f := range s.flags {
+			widest = max(widest, len(flagName(f)))
+		}
+	}
+	for _, s := range sections {
+		w.flags(s, widest)
+	}
+	if c.HasSubCommands() {
+		var rows [][2]string
+		for _, b := range leaves(c) {
+			rows = append(rows, [2]string{strings.TrimPrefix(b.CommandPath(), c.CommandPath()+" "), summary(b)})
+		}
+		w.entries("Commands", rows)
+	}
+	if len(configuration) > 0 {
+		w.line("Also: " + strings.Join(configuration, ", "))
+	}
+	if others+len(configuration) > 0 {
+		w.line("Every flag, explained: " + c.CommandPath() + " --help-all")
+	}
+}
+
+// flags writes a section of flags, whose names take up to widest columns.
+func (w helpWriter) flags(s flagSection, widest int) {
+	var rows [][2]string
+	for _, f := range s.flags {
+		help := w.text(f.Usage)
+		if d := defaultOf(f); d != "" {
+			help += " (default " + d + ")"
+		}
+		rows = append(rows, [2]string{flagName(f), help})
+	}
+	w.table(s.title, rows, widest)
+}
+
+// text is what the help shows of the text of a flag or an argument: on one screen, what is before the first semicolon
+// or a computed default.
+func (w helpWriter) text(text string) string {
+	text = strings.ReplaceAll(text, "…", "...")
+	if w.all {
+		return text
+	}
+	text, _, _ = strings.Cut(text, "; ")
+	text, _, _ = strings.Cut(text, " (default")
+	return text
+}
+
+// flagName is a flag with its short form and its placeholder.
+func flagName(f *pflag.Flag) string {
+	name := "--" + f.Name
+	if f.Shorthand != "" {
+		name = "-" + f.Shorthand + ", " + name
+	}
+	switch {
+	case f.NoOptDefVal == "":
+		name += " " + f.Value.Type()
+	case f.NoOptDefVal != "true":
+		name += "[=" + f.Value.Type() + "]"
+	}
+	return name
 }
 
 // entries writes a section of names with their help.
-func entries(out io.Writer, page terminal.Terminal, title string, rows [][2]string) {
-	if len(rows) == 0 {
-		return
-	}
+func (w helpWriter) entries(title string, rows [][2]string) {
 	widest := 0
 	for _, row := range rows {
 		widest = max(widest, len(row[0]))
 	}
-	fmt.Fprintf(out, "\n%s:\n", title)
+	w.table(title, rows, widest)
+}
+
+func (w helpWriter) table(title string, rows [][2]string, widest int) {
+	if len(rows) == 0 {
+		return
+	}
+	fmt.Fprintln(w.out, w.page.Paint(terminal.Strong, title+":"))
 	for _, row := range rows {
-		fmt.Fprintf(out, "  %-*s   %s\n", widest, row[0], page.Wrap(row[1], widest+5, widest+5))
-	}
-}
-
-// nearest returns the name that a misspelled name probably means: it needs the fewest changes, at most two and not more
-// than a third of its characters; "" without such a name, or if several are equally near.
-func nearest(name string, known []string) string {
-	best, distance := "", min(2, len(name)/3)+1
-	for _, k := range known {
-		switch d := changes(name, k); {
-		case d < distance:
-			best, distance = k, d
-		case d == distance:
-			best = ""
+		if w.page.Width < stackedBelow {
+			fmt.Fprintf(w.out, "  %s\n      %s\n", row[0], w.page.Wrap(row[1], 6, 6))
+			continue
 		}
+		fmt.Fprintf(w.out, "  %-*s  %s\n", widest, row[0], w.page.Wrap(row[1], widest+4, widest+4))
 	}
-	return best
-}
-
-// changes is how many characters of a have to be added, removed or replaced, or
-// neighbours exchanged, to get b (optimal string alignment).
-func changes(a, b string) int {
-	var before []int
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		next := make([]int, len(b)+1)
-		next[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			next[j] = min(row[j]+1, next[j-1]+1, row[j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				next[j] = min(next[j], before[j-2]+1)
-			}
-		}
-		before, row = row, next
-	}
-	return row[len(b)]
-}
-
-// The Makefile sets version and revision; after a plain `go build` or `go install`, Go's record of them is used.
-func init() {
-	if info, ok := debug.ReadBuildInfo(); ok && version.Version == "" {
-		version.Version, version.BuildDate = recorded(info)
-	}
-}
-
-// recorded returns the version of the main module, which comes from the tag, and the
-// date of the commit. Without a repository the version is "devel".
-func recorded(info *debug.BuildInfo) (release, date string) {
-	for _, s := range info.Settings {
-		if s.Key == "vcs.time" {
-			date = s.Value
-		}
-	}
-	release = strings.TrimPrefix(info.Main.Version, "v")
-	if release == "" || release == "(devel)" {
-		release = "devel"
-	}
-	return release, date
-}
-
-// versionText is what --version prints.
-func versionText() string {
-	revision := "revision: " + version.GetRevision()
-	if version.Branch != "" {
-		revision = "branch: " + version.Branch + ", " + revision
-	}
-	return fmt.Sprintf("benchwatch, version %s (%s)\n  build date: %s\n  go version: %s\n  platform:   %s/%s",
-		version.Version, revision, cmp.Or(version.BuildDate, "unknown"), version.GoVersion, version.GoOS, version.GoArch)
 }

@@ -33,15 +33,15 @@ type historyCommand struct {
 }
 
 func newHistory() *cobra.Command {
-	cmd := newCommand("history", "Show a measure of runs over time, its level changes, and what else changed with them.",
+	cmd := newCommand("history", "Show a measure over time, and what changed with it.",
 		"benchwatch history --label cluster=blue --measure p95")
 	r := &historyCommand{}
 	r.runFilter.declare(cmd)
 	r.measure = "tps"
-	cmd.text(&r.measure, "measure", "NAME", "Measure: tps, qps, tpmc, errors, a statistic of the latency (avg, p95 …), lag, flow_control or drain; ratio shows the A/B comparisons")
-	cmd.text(&r.by, "by", "NAME,NAME...", "Labels and facts with one series per value, in addition to tool, workload, threads, verb, the tool's options and the parameters of sweeps")
+	cmd.text(&r.measure, "measure", "NAME", "tps, p95, errors, lag, drain ...; also qps, tpmc, a statistic of the latency, flow_control; ratio shows the A/B comparisons")
+	cmd.text(&r.by, "by", "NAME,NAME...", "Labels and facts with one series per value; in addition to tool, workload, threads, verb, the tool's options and the parameters of sweeps")
 	cmd.toggle(&r.mark, "mark", "Mark the first run of each new level")
-	r.declareFormat(cmd, "Format of the result: text, markdown, html, csv or json (default: by the name of the file, else text)", "text", "markdown", "html", "csv", "json")
+	r.declareFormat(cmd, "text, markdown, html, csv or json (default: by the name of the file, else text)", "text", "markdown", "html", "csv", "json")
 	r.output.declare(cmd)
 	r.declareAll(cmd)
 	r.store = addReadingStore(cmd)

@@ -44,7 +44,7 @@ type logOptions struct {
 func addLogOptions(cmd command) *logOptions {
 	o := &logOptions{labels: map[string]string{}}
 	cmd.text(&o.tool, "tool", "NAME", "Tool that wrote the logs (default: recognised from the content)")
-	cmd.texts(&o.start, "start", "TIME", "Start of the first run in the log, such as 14:03; for several logs, comma-separated or repeated (default: from the log, its name or its last change)")
+	cmd.texts(&o.start, "start", "TIME", "Start of the first run, such as 14:03; for several logs, comma-separated or repeated (default: from the log, its name or its last change)")
 	cmd.labels(&o.labels, "label", "Label of the runs in a log; repeatable")
 	cmd.text(&o.title, "title", "TEXT", "Title of the runs in a log (default: file name and threads)")
 	o.selecting = addSelecting(cmd)
@@ -141,12 +141,12 @@ func newImported(path string, m *ingest.Imported) imported {
 }
 
 func newRunsImport() *cobra.Command {
-	cmd := newCommand("import", "Import logs of earlier benchmarks: each run in a log becomes a run directory with a copy of its bytes.",
+	cmd := newCommand("import", "Import logs of earlier benchmarks. Each run in a log becomes a run directory with a copy of its bytes.",
 		"benchwatch runs import --label-from='{engine}/{buffer_pool}/threads-{threads}.log' results")
 	r := &importCommand{}
 	cmd.arguments(&r.files, "LOGFILE...",
-		"Output of a benchmark tool with one or more runs, or a folder that is searched recursively for such logs")
-	cmd.text(&r.fromPath, "label-from", "PATTERN", "Labels from the end of each log's path, such as '{engine}/threads-{threads}.log'; * matches anything; logs that differ only in {generator} are one run")
+		"Output of a benchmark tool, or a folder with such logs; a log may have several runs, a folder is searched recursively")
+	cmd.text(&r.fromPath, "label-from", "PATTERN", "Labels from the end of the path; such as '{engine}/threads-{threads}.log'; * matches anything; logs that differ only in {generator} are one run")
 	addFormat(cmd, &r.format, text, jsonFormat)
 	r.logOptions = addLogOptions(cmd)
 	r.store = addStore(cmd)

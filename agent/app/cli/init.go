@@ -38,22 +38,22 @@ type initCommand struct {
 }
 
 func newInit() *cobra.Command {
-	cmd := newCommand("init", "Write a configuration from prompts or flags, test the logins, create a Grafana token, and import the dashboards.",
+	cmd := newCommand("init", "Write a configuration and test it. It prompts, creates a token for Grafana, and imports the dashboards.",
 		"benchwatch init --target=mysql://monitor@10.0.0.1?cluster=blue --password-file=monitor.password --yes")
 	r := &initCommand{}
 	cmd.text(&r.plan.File, "config.file", "FILE",
 		"File to write (default: the configuration of the running agent or of the package, else benchwatch.yml)")
 	cmd.text(&r.plan.DataDir, "data-dir", "DIR", "Folder of the runs (default: the folder that is used without a configuration)")
-	cmd.texts(&r.targets, "target", "URL", "Server to sample, ENGINE://USER@HOST[:PORT][?cluster=NAME&name=NAME]; repeatable")
+	cmd.texts(&r.targets, "target", "URL", "Server to sample, ENGINE://USER@HOST[:PORT]; also ?cluster=NAME&name=NAME; repeatable")
 	cmd.text(&r.passwordFile, "password-file", "FILE", "File with the password of the servers of --target")
 	cmd.text(&r.plan.Grafana.URL, "grafana.url", "URL", "Grafana that gets markers and dashboards (default: none)")
-	cmd.text(&r.plan.Grafana.TokenFile, "grafana.token-file", "FILE", "File with the token of a Grafana service account")
+	cmd.text(&r.plan.Grafana.TokenFile, "grafana.token-file", "FILE", "File with the token of a service account")
 	cmd.text(&r.plan.Grafana.User, "grafana.user", "NAME", "Grafana user that can create a service account, if there is no token")
 	cmd.text(&r.adminFile, "grafana.password-file", "FILE", "File with the password of this user")
 	r.plan.Grafana.Folder = "benchwatch"
 	cmd.text(&r.plan.Grafana.Folder, "grafana.folder", "NAME", "Folder for the dashboards; empty: import none")
 	cmd.text(&r.plan.Prometheus, "prometheus.url", "URL", "Prometheus that scrapes the agent (default: none)")
-	cmd.toggle(&r.plan.Replace, "force", "Overwrite an existing configuration, or sections of the agent's configuration")
+	cmd.toggle(&r.plan.Replace, "force", "Overwrite an existing configuration; or sections of the agent's configuration")
 	cmd.toggle(&r.ask, "yes,y", "Do not prompt (the default without a terminal)")
 	addFormat(cmd, &r.format, text, jsonFormat)
 	return cmd.does(func(s Streams) error {

@@ -40,9 +40,9 @@ func newMark() *cobra.Command {
 		`benchwatch mark "set gcs.fc_limit=1000"`)
 	m := &markCommand{tags: map[string]string{}}
 	cmd.argument(&m.text, "TEXT", "What happened")
-	cmd.texts(&m.runs, "run", "ID", "Id of the run to mark, active or ended; repeatable (default: all active runs or, without any, the time axis itself)")
+	cmd.texts(&m.runs, "run", "ID", "Run to mark, active or ended; repeatable (default: all active runs or, without any, the time axis itself)")
 	cmd.labels(&m.tags, "tag", "Tag of the marker; repeatable")
-	cmd.text(&m.at, "at", "TIME", "When it happened: 2026-11-21T14:03:00Z, the last 14:03 or 14:03:20 local time, or -90s for 90 seconds ago (default: now)")
+	cmd.text(&m.at, "at", "TIME", "When it happened, such as 14:03 or -90s; 2026-11-21T14:03:00Z, the last 14:03 or 14:03:20 local time, or 90 seconds ago (default: now)")
 	addFormat(cmd, &m.format, text, jsonFormat)
 	m.store = addStore(cmd)
 	return cmd.does(m.run)

@@ -38,11 +38,11 @@ func addObserving(cmd command, logLevel string) *observing {
 	o.dataFlags.declare(cmd)
 	o.logFlags.declare(cmd, logLevel)
 	cmd.texts(&o.addresses, "web.listen-address", "ADDR",
-		fmt.Sprintf("Address to serve metrics and the live page on; repeatable (default: 127.0.0.1:%d)", defaultPort))
+		fmt.Sprintf("Address of metrics and live page; repeatable (default: 127.0.0.1:%d)", defaultPort))
 	cmd.text(&o.webConfig, "web.config.file", "FILE",
-		"File that enables TLS or authentication, in the format of the Prometheus exporters")
+		"File that enables TLS or authentication; in the format of the Prometheus exporters")
 	cmd.text(&o.externalURL, "web.external-url", "URL",
-		"Address at which browsers reach the agent through a proxy on this machine; requests for its host are allowed")
+		"Address for browsers, through a proxy; it is on this machine; requests for its host are allowed")
 	cmd.texts(&o.allowedHosts, "web.allowed-host", "HOST",
 		"Host name accepted in requests to a loopback address, besides localhost; repeatable")
 	return o

@@ -41,11 +41,11 @@ func (o *output) declareFormat(cmd command, help string, formats ...string) {
 }
 
 func (o *output) declare(cmd command) {
-	cmd.text(&o.file, "output,o", "FILE", "File to write, replaced only when it is complete (default: standard output)")
+	cmd.text(&o.file, "output,o", "FILE", "File to write; it is replaced only when it is complete (default: standard output)")
 }
 
 func (o *output) declareAll(cmd command) {
-	cmd.toggle(&o.all, "all", "Print everything, including rows, columns and sections that are usually left out of the text")
+	cmd.toggle(&o.all, "all", "Print everything; also rows, columns and sections that are usually left out of the text")
 }
 
 // check returns an error if the file can't be written, before the work is done. Without --format, it takes the format

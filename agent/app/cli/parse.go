@@ -27,10 +27,10 @@ const autoTool = "auto"
 const sniffed = 64 << 10
 
 func newParse() *cobra.Command {
-	cmd := newCommand("parse", "Parse the output of a benchmark tool and print one JSON object per line.",
+	cmd := newCommand("parse", "Parse a tool's output into one JSON object per line.",
 		"benchwatch parse sysbench.log")
 	name, file, format, config := autoTool, "-", "", configFlags{}
-	cmd.text(&name, "tool", "NAME", "Tool that wrote the output, or auto to recognise it from the first 64 KiB")
+	cmd.text(&name, "tool", "NAME", "Tool that wrote the output, or auto; auto recognises it from the first 64 KiB")
 	cmd.argument(&file, "[FILE]", "Output of the tool (default: -, standard input)")
 	addFormat(cmd, &format, jsonFormat)
 	config.declare(cmd)

@@ -15,7 +15,7 @@ import (
 )
 
 func addWaitReady(cmd command, wait *bool) {
-	cmd.toggle(wait, "wait-ready", "Before the tool starts, wait until each server of the run answers, is a full member of its cluster and has caught up")
+	cmd.toggle(wait, "wait-ready", "Wait before the start until all servers are ready; each answers, is a full member of its cluster and has caught up")
 }
 
 // awaitReady waits until the servers of the run are ready, for as long as for replicas after the run. The

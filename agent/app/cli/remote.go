@@ -34,7 +34,7 @@ type connecting struct {
 func addConnecting(cmd command) *connecting {
 	c := &connecting{onFailure: string(rundir.StopOthers), ssh: "ssh", benchwatch: "benchwatch"}
 	cmd.texts(&c.on, "on", "HOST,HOST...",
-		"Machines to start the command on by ssh, as a group with one common start; comma-separated or repeated")
+		"Machines to start the command on by ssh; as a group with one common start, comma-separated or repeated")
 	cmd.choice(&c.onFailure, "on-failure", "ACTION", "What to do with the other generators if one fails: stop or continue", string(rundir.StopOthers), string(rundir.Continue))
 	cmd.text(&c.ssh, "ssh", "COMMAND", "Command that connects to the machines, with its options")
 	cmd.text(&c.benchwatch, "remote-benchwatch", "PATH", "Path of benchwatch on the machines")

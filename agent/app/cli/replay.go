@@ -32,13 +32,13 @@ type replayCommand struct {
 }
 
 func newReplay() *cobra.Command {
-	cmd := newCommand("replay", "Play a recorded run as if it were live: page, metrics and markers. The default is an embedded example.",
+	cmd := newCommand("replay", "Play a recorded run as if it were live. The default is an embedded example.",
 		"benchwatch replay --speed=4")
 	r := &replayCommand{observing: addObserving(cmd, "warn")}
 	cmd.argument(&r.name, "[RUN]", "Id of a run, its beginning, or last (default: the embedded run on a Galera cluster with a slow node)")
 	r.speed = 1
 	cmd.number(&r.speed, "speed", "N",
-		"Playback speed in recorded seconds per second; rates that Prometheus computes are correct only at 1")
+		"Recorded seconds per second; rates that Prometheus computes are correct only at 1")
 	cmd.duration(&r.linger, "linger", "Serve page and metrics this long after the end (default: until Ctrl-C on a terminal, else 0s)")
 	addFormat(cmd, &r.format, text, jsonFormat)
 	return cmd.does(func(s Streams) error {

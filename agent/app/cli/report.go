@@ -23,11 +23,11 @@ type reportCommand struct {
 }
 
 func newReport() *cobra.Command {
-	cmd := newCommand("report", "Write a report about runs: text on a terminal, else a self-contained HTML file; or its tables in Markdown, CSV or JSON.",
+	cmd := newCommand("report", "Write a report about runs. It is text on a terminal, else a self-contained HTML file.",
 		"benchwatch report last --output=report.html")
 	r := &reportCommand{}
-	cmd.arguments(&r.names, "RUN...", "Id of a run, its beginning, or last")
-	r.declareFormat(cmd, "Format of the report: text, html, markdown, csv or json (default: by the name of the file, text on a terminal, else html)", "text", "html", "markdown", "csv", "json")
+	cmd.arguments(&r.names, "RUN...", "Id of a run, its beginning, last or last~1")
+	r.declareFormat(cmd, "text, html, markdown, csv or json (default: by the name of the file, text on a terminal, else html)", "text", "html", "markdown", "csv", "json")
 	r.output.declare(cmd)
 	r.declareAll(cmd)
 	r.store = addReadingStore(cmd)

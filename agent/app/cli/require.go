@@ -18,7 +18,7 @@ type requiring struct {
 func addRequiring(cmd command) *requiring {
 	r := &requiring{}
 	cmd.texts(&r.texts, "require", "CONDITION",
-		"Exit with status 3 unless the run meets this, such as 'p95<50ms', 'errors<1%' or 'drain<10s'; repeatable")
+		"Exit with 3 unless this is met, such as 'p95<50ms'; also 'errors<1%' or 'drain<10s'; repeatable")
 	return r
 }
 

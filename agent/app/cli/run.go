@@ -86,10 +86,10 @@ type runCommand struct {
 }
 
 func newRun() *cobra.Command {
-	cmd := newCommand("run", "Run a benchmark tool and follow it. If the command is '-', the output of the tool is read from standard input.",
-		"benchwatch run -- sysbench oltp_read_write --threads=16 --time=60 run")
+	cmd := newCommand("run", "Run a benchmark and record it. The command '-' reads output from a pipe.",
+		"benchwatch run --sample -- sysbench oltp_read_write --threads=16 --time=60 run")
 	r := &runCommand{}
-	cmd.toggle(&r.sample, "sample", "Sample the servers that the tool connects to, with the tool's own login, which stays in memory")
+	cmd.toggle(&r.sample, "sample", "Sample the tool's servers with its own login; the login stays in memory")
 	addDiscover(cmd, &r.discover)
 	cmd.text(&r.title, "title", "TEXT", "Title of the run (default: workload, threads and target)")
 	cmd.labels(&r.labels, "label", "Label of the run; repeatable")
@@ -104,11 +104,11 @@ func newRun() *cobra.Command {
 	cmd.duration(&r.timeout, "drain-timeout",
 		"Wait at most this long for replicas to catch up (default: runs.drain_timeout of the configuration)")
 	addWaitReady(cmd, &r.waitReady)
-	cmd.duration(&r.linger, "linger", "Serve metrics this long after the end of the run, if no agent is running (default: 10s on a terminal, else 0s)")
+	cmd.duration(&r.linger, "linger", "Serve metrics this long after the run; not if an agent is running (default: 10s on a terminal, else 0s)")
 	r.grouping = addGrouping(cmd)
 	r.connecting = addConnecting(cmd)
 	r.observing = addObserving(cmd, "warn")
-	cmd.arguments(&r.command, "[COMMAND...]", "Command line of the benchmark, after --")
+	cmd.benchmark(&r.command, "Command line of the benchmark; after -- if its options may be for benchwatch")
 	return cmd.does(func(s Streams) error {
 		r.lingerSet = cmd.Flags().Changed("linger")
 		r.streams, r.terminal = s, terminal.Of(s.Err)
@@ -203,7 +203,7 @@ func (r *runCommand) run() error {
 // check checks the options that need no configuration.
 func (r *runCommand) check() error {
 	if len(r.command) == 0 {
-		return &exitError{Status: exitUsage, Err: errors.New("no command given"), Hint: "benchwatch run -- sysbench … run"}
+		return &exitError{Status: exitUsage, Err: errors.New("no command given"), Hint: "benchwatch run sysbench … run"}
 	}
 	if err := errors.Join(r.abort.check(), r.require.check()); err != nil {
 		return err

@@ -64,7 +64,7 @@ func (f *runFilter) declare(cmd command) {
 	cmd.text(&f.workload, "workload", "NAME", "Only runs of this workload")
 	cmd.text(&f.version, "tool-version", "VERSION", "Only runs of this version of the tool")
 	cmd.text(&f.since, "since", "TIME",
-		"Only runs that started at this time or later: 2026-11-21, 2026-11-21T14:03:00Z, 14:03, or 2h or 7d ago")
+		"Only runs that started at this time or later; 2026-11-21, 2026-11-21T14:03:00Z, 14:03, or 2h or 7d ago")
 	cmd.text(&f.until, "until", "TIME", "Only runs that started before this time")
 }
 
@@ -177,7 +177,7 @@ func (r *runsCommand) print(s Streams, rows []review.Row, all int) error {
 		}
 		return table.JSON(s.Out, rows)
 	case len(rows) == 0 && all == 0:
-		s.notice("no runs in %s", r.where())
+		s.notice("%s: %s", noRunsYet(r.where()), hintFirstRun)
 		return nil
 	case len(rows) == 0:
 		s.notice("none of %s in %s matches", table.Plural(all, "run"), r.where())

@@ -20,18 +20,18 @@ type seekCommand struct {
 }
 
 func newSeek() *cobra.Command {
-	cmd := newCommand("seek", "Find the highest rate or number of threads at which conditions hold, with consecutive runs.",
+	cmd := newCommand("seek", "Find the highest rate or thread count that meets conditions.",
 		"benchwatch seek --max rate --subject-to 'p99 < 20ms, lag < 5s' -- sysbench oltp_read_write --rate={rate} --percentile=99 run")
 	r := &seekCommand{sweepCommand: &sweepCommand{labels: map[string]string{},
 		example: "benchwatch seek --max rate --subject-to 'p99 < 20ms' -- sysbench … --rate={rate} run"}}
 	r.max = "rate"
-	cmd.text(&r.max, "max", "NAME", "What to maximise: the placeholder {NAME} in the command, such as rate or threads")
+	cmd.text(&r.max, "max", "NAME", "The placeholder {NAME} to maximise; such as rate or threads")
 	cmd.text(&r.subjectTo, "subject-to", "CONDITIONS",
-		"Conditions that must hold, separated by commas: 'p99 < 20ms, lag < 5s, errors < 0.1%'")
-	cmd.whole(&r.from, "from", "N", "First value, which is doubled until a condition does not hold (default: 1 for threads, else 100)")
+		"Conditions that must hold; separated by commas: 'p99 < 20ms, lag < 5s, errors < 0.1%'")
+	cmd.whole(&r.from, "from", "N", "First value; it is doubled until a condition does not hold (default: 1 for threads, else 100)")
 	cmd.whole(&r.to, "to", "N", "Largest value to try (default: no limit)")
 	r.precision = 0.05
-	cmd.number(&r.precision, "precision", "SHARE", "Stop when the range that contains the limit is narrower than this share")
+	cmd.number(&r.precision, "precision", "SHARE", "Stop when the range is narrower; the range contains the limit, and this is a share of it")
 	r.repeat = 1
 	cmd.whole(&r.repeat, "repeat", "N", "Number of trials of each value; the majority decides")
 	r.addRunning(cmd)

@@ -40,7 +40,7 @@ type statusCommand struct {
 }
 
 func newStatus() *cobra.Command {
-	cmd := newCommand("status", "Print one line per target every second: queries, commits, rollbacks, connections, flow control, lag.",
+	cmd := newCommand("status", "Print what each server does, once a second. It shows queries, commits, rollbacks, connections, flow control and lag.",
 		"benchwatch status --engine=mysql --address=127.0.0.1:3306 --user=monitor --password-file=monitor.password")
 	s := &statusCommand{}
 	s.ofAgent = true
@@ -53,7 +53,7 @@ func newStatus() *cobra.Command {
 	s.interval = time.Second
 	cmd.duration(&s.interval, "interval,i", "Time between two lines; at least 100ms")
 	cmd.toggle(&s.once, "once", "Print one line per target and exit")
-	cmd.toggle(&s.hosts, "hosts", "Also print a line for each machine: this one and those with a node_exporter in the configuration")
+	cmd.toggle(&s.hosts, "hosts", "Also print a line for each machine; this one and those with a node_exporter in the configuration")
 	addFormat(cmd, &s.format, text, jsonFormat)
 	return cmd.does(s.run)
 }

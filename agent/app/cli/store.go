@@ -8,9 +8,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/app/config"
+	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
 	"github.com/benchwatch/benchwatch/agent/run/record"
@@ -80,12 +82,13 @@ func (s *store) loadToRead(streams Streams) error {
 	return s.openRuns(streams)
 }
 
-// exists checks that the data directory exists.
+// exists checks that the data directory that --data-dir names exists. Any other one appears with its first run.
 func (s *store) exists() error {
 	info, err := os.Stat(s.dataDir)
 	switch {
+	case errors.Is(err, fs.ErrNotExist) && s.dataDirFlag == "": // nothing was recorded yet
 	case errors.Is(err, fs.ErrNotExist):
-		return withHint(fmt.Errorf("no data directory %s", s.dataDir), "choose the folder of the runs with --data-dir")
+		return s.noRuns()
 	case err != nil:
 		return fmt.Errorf("data directory: %w", err)
 	case !info.IsDir():
@@ -94,11 +97,32 @@ func (s *store) exists() error {
 	return nil
 }
 
+// noRuns is the error for a data directory without a run.
+func (s *store) noRuns() error {
+	return withHint(errors.New(noRunsYet(s.dataDir)), hintFirstRun)
+}
+
+// noRunsYet says that there is no run, and hintFirstRun how to make one.
+func noRunsYet(where string) string { return "no runs yet in " + where }
+
+const hintFirstRun = "benchwatch run sysbench … run records one, benchwatch replay shows an example"
+
 // lastRun is the name of the newest run.
 const lastRun = "last"
 
+// recent reads the name of a run by its age: last is the newest one, 0, and last~1 the run before it, 1.
+func recent(name string) (age int, ok bool) {
+	rest, ok := strings.CutPrefix(name, lastRun)
+	if rest == "" {
+		return 0, ok
+	}
+	number, tilde := strings.CutPrefix(rest, "~")
+	age, err := strconv.Atoi(number)
+	return age, ok && tilde && err == nil && age >= 0
+}
+
 // findRun returns the run called name: an id, the beginning of exactly one id,
-// the path of a run directory (anything with a separator), or "last".
+// the path of a run directory (anything with a separator), "last" or "last~1".
 func (s *store) findRun(name string) (rundir.Directory, error) {
 	if strings.ContainsRune(name, filepath.Separator) {
 		dir := rundir.Directory(filepath.Clean(name))
@@ -122,11 +146,10 @@ func (s *store) findRun(name string) (rundir.Directory, error) {
 		return "", err
 	}
 	if len(ids) == 0 {
-		return "", withHint(fmt.Errorf("no runs in %s", s.dataDir),
-			"choose another folder with --data-dir, or record a run with benchwatch run")
+		return "", s.noRuns()
 	}
-	if name == lastRun {
-		return s.newest(ids)
+	if age, ok := recent(name); ok {
+		return s.newest(ids, age)
 	}
 	if slices.Contains(ids, name) {
 		return rundir.At(s.dataDir, name), nil
@@ -193,10 +216,10 @@ func (s *store) selectRuns(streams Streams, wanted func(*rundir.Meta) bool) ([]r
 	return dirs, nil
 }
 
-// newest returns the run that started last. Ids that users chose do not sort by
-// time, so it reads all runs.
-func (s *store) newest(ids []string) (rundir.Directory, error) {
-	var last rundir.Meta
+// newest returns the run that started last or, with an age, before the age newest ones. Ids that users chose do not
+// sort by time, so it reads all runs.
+func (s *store) newest(ids []string, age int) (rundir.Directory, error) {
+	var runs []rundir.Meta
 	var problem error
 	for _, id := range ids {
 		meta, err := rundir.At(s.dataDir, id).Load()
@@ -204,14 +227,22 @@ func (s *store) newest(ids []string) (rundir.Directory, error) {
 			problem = err
 			continue
 		}
-		if last.ID == "" || meta.StartedAt.After(last.StartedAt) {
-			last = meta
-		}
+		runs = append(runs, meta)
 	}
-	if last.ID == "" {
+	if len(runs) == 0 {
 		return "", problem
 	}
-	return rundir.At(s.dataDir, last.ID), nil
+	if age >= len(runs) {
+		return "", tooFew(len(runs), age, s.dataDir)
+	}
+	slices.SortStableFunc(runs, func(a, b rundir.Meta) int { return b.StartedAt.Compare(a.StartedAt) })
+	return rundir.At(s.dataDir, runs[age].ID), nil
+}
+
+// tooFew is the error for last~N if there are not as many runs.
+func tooFew(runs, age int, where string) error {
+	return withHint(fmt.Errorf("no run %s~%d: %s in %s", lastRun, age, table.Plural(runs, "run"), where),
+		"list the runs with benchwatch runs")
 }
 
 // findRuns returns the runs with these names, each once.
@@ -258,9 +289,9 @@ type selecting struct {
 func addSelecting(cmd command) *selecting {
 	s := &selecting{}
 	cmd.texts(&s.clusters, "cluster", "NAME",
-		"Cluster of the configuration that the run uses; repeatable (default: the cluster that the tool connects to)")
+		"Cluster that the run uses; one of the configuration, repeatable (default: the cluster that the tool connects to)")
 	cmd.text(&s.targets, "targets", "NAME,NAME...",
-		"Targets of the configuration that the run uses, in addition to the targets of --cluster")
+		"Targets that the run uses; of the configuration, in addition to the targets of --cluster")
 	return s
 }
 

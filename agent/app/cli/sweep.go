@@ -66,18 +66,18 @@ type sweepCommand struct {
 }
 
 func newSweep() *cobra.Command {
-	cmd := newCommand("sweep", "Run a benchmark with every combination of parameter values, one run after the other.",
+	cmd := newCommand("sweep", "Run a benchmark with every combination of parameter values.",
 		"benchwatch sweep --set threads=1,2,4,8 -- sysbench oltp_read_write --threads={threads} run")
 	r := &sweepCommand{labels: map[string]string{},
 		example: "benchwatch sweep --set threads=1,2,4,8 -- sysbench … --threads={threads} run"}
 	cmd.texts(&r.sets, "set", "NAME=V,V...",
-		"Values for the placeholder {NAME} in the command and the hooks; repeat the flag to run all combinations")
+		"Values for {NAME} in the command; also in the hooks; repeat the flag to run all combinations")
 	r.repeat = 1
 	cmd.whole(&r.repeat, "repeat", "N", "Number of trials per combination; each round runs all combinations once")
 	cmd.toggle(&r.warmup, "warmup-run", "Run the first combination once before the others, without counting it")
 	r.order = "given"
 	cmd.choice(&r.order, "order", "ORDER", "Order of the combinations in each round: given or random", "given", "random")
-	cmd.text(&r.stopWhen, "stop-when", "CONDITION", "Skip combinations with more threads once a run meets this condition, such as p95>100ms or errors>1%, or at a plateau: 'gain<5% for 2 steps'")
+	cmd.text(&r.stopWhen, "stop-when", "CONDITION", "Skip more threads once this holds, such as 'p95>100ms'; also errors>1%, or at a plateau: 'gain<5% for 2 steps'")
 	r.addRunning(cmd)
 	r.addResult(cmd)
 	r.print = r.result
@@ -91,10 +91,10 @@ func newSweep() *cobra.Command {
 func (r *sweepCommand) addRunning(cmd command) {
 	cmd.duration(&r.cooldown, "cooldown", "Wait this long between two runs, after the replicas have caught up")
 	r.abort = addAborting(cmd)
-	cmd.text(&r.before, "before", "COMMAND", "Shell command to run before each run, such as a restart of the proxy; may contain {NAME}")
+	cmd.text(&r.before, "before", "COMMAND", "Shell command to run before each run; such as a restart of the proxy; may contain {NAME}")
 	cmd.text(&r.after, "after", "COMMAND", "Shell command to run after each run; may contain {NAME}")
 	cmd.text(&r.resume, "resume", "ID",
-		"Resume an interrupted series of runs, or print the result of a finished series; last is the newest")
+		"Resume an interrupted series, or print its result; last is the newest")
 	cmd.text(&r.title, "title", "TEXT", "Title of the runs; may contain {NAME}")
 	cmd.labels(&r.labels, "label", "Label of all runs; repeatable")
 	cmd.text(&r.tool, "tool", "NAME", "Benchmark tool (default: recognised from the command)")
@@ -107,14 +107,14 @@ func (r *sweepCommand) addRunning(cmd command) {
 	r.output.declare(cmd)
 	r.declareAll(cmd)
 	r.store = addStore(cmd)
-	cmd.arguments(&r.command, "[COMMAND...]", "Command line of the benchmark with placeholders, after --")
+	cmd.benchmark(&r.command, "Command line of the benchmark with placeholders; after -- if its options may be for benchwatch")
 }
 
 // addResult adds the flags of the result of a sweep.
 func (r *sweepCommand) addResult(cmd command) {
-	r.declareFormat(cmd, "Format of the result: text, markdown, html, svg (one figure), csv or json (default: by the name of the file, else text)", "text", "markdown", "html", "svg", "csv", "json")
+	r.declareFormat(cmd, "text, markdown, html, svg, csv or json; svg is one figure (default: by the name of the file, else text)", "text", "markdown", "html", "svg", "csv", "json")
 	r.measure = "tps"
-	cmd.text(&r.measure, "measure", "NAME", "Measure of the figure of --format=svg: tps, qps, tpmc, a statistic of the latency, lag …")
+	cmd.text(&r.measure, "measure", "NAME", "Measure of the figure of --format=svg; tps, qps, tpmc, a statistic of the latency, lag …")
 	r.averaging.declare(cmd)
 }
 
