@@ -22,6 +22,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/benchwatch/benchwatch/agent/base/secret"
+	tools "github.com/benchwatch/benchwatch/agent/model/tool/registry"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
@@ -170,6 +171,14 @@ targets:
 `, 0o600)
 	address := s.agent()
 
+	for _, tool := range tools.Tools {
+		runs := func(run struct{ command, prints string }) bool {
+			return slices.ContainsFunc(tool.Programs, func(p string) bool { return strings.Contains(run.command, p) })
+		}
+		if len(tool.Programs) > 0 && !slices.ContainsFunc(secretRuns, runs) {
+			t.Errorf("no command of %s with a secret", tool.Name)
+		}
+	}
 	var all sync.WaitGroup
 	for i, run := range secretRuns {
 		_, fill := s.secret()

@@ -17,24 +17,26 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/base/follow"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
-	"github.com/benchwatch/benchwatch/agent/model/tool/gotpc"
-	"github.com/benchwatch/benchwatch/agent/model/tool/goycsb"
-	"github.com/benchwatch/benchwatch/agent/model/tool/mysqlslap"
-	"github.com/benchwatch/benchwatch/agent/model/tool/pgbench"
+	"github.com/benchwatch/benchwatch/agent/model/tool/registry"
 	"github.com/benchwatch/benchwatch/agent/model/tool/sysbench"
 	"github.com/benchwatch/benchwatch/agent/model/tool/tpccmysql"
-	"github.com/benchwatch/benchwatch/agent/model/tool/ycsb"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-var allTools = []*tool.Tool{sysbench.Tool, ycsb.Tool, goycsb.Tool, tpccmysql.Tool, gotpc.Tool, mysqlslap.Tool, pgbench.Tool}
+// allTools are the tools of which there are recordings: all.
+var allTools = registry.Tools
 
-// recordings are the outputs in a tool's own tests, as 2>&1 would write them.
+// recordings are the outputs in a tool's own tests, as 2>&1 would write them: stdout.txt with the stderr.txt beside it,
+// and texts in folders without either.
 func recordings(t *testing.T, tl *tool.Tool) [][]byte {
 	t.Helper()
 	var found [][]byte
 	err := filepath.WalkDir("../../model/tool/"+strings.ReplaceAll(tl.Name, "-", "")+"/testdata", func(path string, d os.DirEntry, err error) error {
-		if err != nil || d.Name() != "stdout.txt" && (tl != sysbench.Tool || !strings.HasSuffix(d.Name(), ".txt")) {
+		beside := func(name string) bool {
+			_, err := os.Stat(filepath.Join(filepath.Dir(path), name))
+			return err == nil
+		}
+		if err != nil || d.Name() != "stdout.txt" && (!strings.HasSuffix(path, ".txt") || beside("stdout.txt") || beside("stderr.txt")) {
 			return err
 		}
 		stdout, err := os.ReadFile(path)

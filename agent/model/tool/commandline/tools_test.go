@@ -36,6 +36,11 @@ func TestTools(t *testing.T) {
 		{"mysqlslap", "mariadb-slap -hdb1 -phunter2 --concurrency=4 -a", "mixed 4 threads db1:3306"},
 		{"mysqlslap", "env MYSQL_PWD=hunter2 mysqlslap --password=hunter2 --query=x", "query 1 thread localhost:3306"},
 	}
+	for _, tool := range registry.Tools {
+		if len(tool.Programs) > 0 && !slices.ContainsFunc(tests, func(tt struct{ tool, command, title string }) bool { return tt.tool == tool.Name }) {
+			t.Errorf("no command line of %s", tool.Name)
+		}
+	}
 	for _, tt := range tests {
 		for _, args := range [][]string{
 			strings.Fields(tt.command),
