@@ -56,7 +56,7 @@ func checkOwner(cmd *cobra.Command, args []string) error {
 			return pflag.ErrHelp
 		default:
 			return &exitError{Status: exitUsage,
-				Err:  fmt.Errorf("%s after %s may be for benchwatch or for %[2]s", name, args[0]),
+				Err:  fmt.Errorf("%s after %s may be for benchwatch or for %s", name, args[0], args[0]),
 				Hint: fmt.Sprintf("write it before %s, or -- before the whole command: %s -- %[1]s …", args[0], cmd.CommandPath())}
 		}
 	}
