@@ -6,13 +6,17 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/benchwatch/benchwatch/agent/model/cause"
 	"github.com/benchwatch/benchwatch/agent/run/limits"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
 	"github.com/benchwatch/benchwatch/internal/servers"
 )
 
@@ -28,6 +32,10 @@ type planted struct {
 	prepare, remedy, undo []string
 	event                 string
 	args, better          []string
+	// setup starts other servers than one MariaDB with these settings.
+	setup func(t *testing.T) *lab
+	// during happens beside the planted run only.
+	during func(t *testing.T, l *lab, meta rundir.Meta)
 }
 
 // scanning are the findings of statements that are too expensive.
@@ -114,6 +122,127 @@ var causes = map[string]planted{
  con:query("SELECT " .. x)`,
 		better: []string{`con:query("SELECT 1")`},
 	},
+	"update without index": {
+		cause: "statements without an index", of: append(slices.Clone(scanning), cause.RowLocks),
+		event:  `con:query("UPDATE sbtest1 SET k = k + 1 WHERE pad = '" .. sysbench.rand.uniform(1, 99999) .. "'")`,
+		remedy: []string{"CREATE INDEX pad ON sbtest.sbtest1 (pad)"}, undo: []string{"DROP INDEX pad ON sbtest.sbtest1"},
+	},
+	"MyISAM": {
+		cause: "tables locked as a whole", of: one(cause.Locks),
+		prepare: []string{"CREATE TABLE sbtest.slow (id INT PRIMARY KEY, v INT) ENGINE=MyISAM SELECT id, k v FROM sbtest.sbtest1 WHERE id <= 20000"},
+		event:   `con:query("UPDATE slow SET v = v + 1 WHERE id BETWEEN " .. 2000 * sysbench.tid .. " AND " .. 2000 * sysbench.tid + 999)`,
+		remedy:  []string{"ALTER TABLE sbtest.slow ENGINE=InnoDB"}, undo: []string{"DROP TABLE sbtest.slow"},
+	},
+	"backup": {
+		cause: "a backup or a global lock", of: one(cause.Locks), args: []string{"oltp_update_index"},
+		during: holding("FLUSH TABLES WITH READ LOCK", "DO SLEEP(9)", "UNLOCK TABLES"),
+	},
+	"DDL": {
+		cause: "a lock of metadata", of: one(cause.Locks), args: []string{"oltp_update_index", "--tables=1"},
+		during: repeating(9*time.Second, "ALTER TABLE sbtest.sbtest1 FORCE, ALGORITHM=COPY, LOCK=SHARED"),
+	},
+	"rows of another session": {
+		cause: "the holder of a lock", of: one(cause.RowLocks), args: []string{"oltp_update_non_index"},
+		during: holding("BEGIN", "UPDATE sbtest.sbtest1 SET k = k + 1", "DO SLEEP(9)", "ROLLBACK"),
+	},
+	"rows of an idle session": {
+		cause: "the holder of a lock", of: one(cause.RowLocks), args: []string{"oltp_update_non_index"},
+		during: func(t *testing.T, l *lab, _ rundir.Meta) {
+			execute := otherSession(t, l)
+			execute("BEGIN")
+			execute("UPDATE sbtest.sbtest1 SET k = k + 1")
+			execute("UPDATE sbtest.sbtest2 SET k = k + 1")
+			time.AfterFunc(8*time.Second, func() { execute("ROLLBACK") })
+		},
+	},
+	"queue beside an old snapshot": {
+		cause: "old versions that a transaction keeps", of: scanning,
+		prepare: []string{"CREATE TABLE sbtest.queue (id BIGINT AUTO_INCREMENT PRIMARY KEY, v INT)", "INSERT INTO sbtest.queue (v) SELECT id FROM sbtest.sbtest1 WHERE id <= 10"},
+		event: `con:query("INSERT INTO queue (v) VALUES (1)")
+ con:query("DELETE FROM queue WHERE id > 0 ORDER BY id LIMIT 1")`,
+		args: []string{"--threads=1", "--time=25"},
+		during: func(t *testing.T, l *lab, _ rundir.Meta) {
+			execute := otherSession(t, l)
+			execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+		},
+	},
+	"auto-increment": {
+		cause: "auto-increment locks", of: one(cause.RowLocks, cause.Locks), settings: []string{"performance_schema=ON", "innodb_autoinc_lock_mode=0"},
+		prepare: []string{"CREATE TABLE sbtest.numbered (id BIGINT AUTO_INCREMENT PRIMARY KEY, v INT)"},
+		event:   `con:query("INSERT INTO numbered (v) SELECT k FROM sbtest1 LIMIT 500")`,
+		better:  []string{`con:query("INSERT INTO numbered (id, v) SELECT 1000000 * (1 + sysbench.tid) + id, k FROM sbtest1 LIMIT 500")`},
+	},
+	"query cache": {
+		cause: "the query cache", of: append(slices.Clone(scanning), cause.Latches), settings: []string{"performance_schema=OFF", "query_cache_type=ON", "query_cache_size=256M"},
+		event: `local n = sysbench.rand.uniform(1, 100000)
+ con:query("SELECT c FROM sbtest1 WHERE id BETWEEN " .. n .. " AND " .. n + 2)
+ con:query("UPDATE sbtest1 SET k = k + 1 WHERE id = " .. n)`,
+		args:   []string{"--threads=16", "--time=12"},
+		remedy: []string{"SET GLOBAL query_cache_type = OFF"},
+	},
+	"computing": {
+		cause: "computing in statements", of: scanning,
+		event:  `con:query("SELECT BENCHMARK(30000, SHA2('x', 256))")`,
+		better: []string{`con:query("SELECT SHA2('x', 256)")`},
+	},
+	"small buffer pool": {
+		cause: "buffer pool smaller than what is read", of: one(cause.Pool, cause.Disk),
+		setup: onShared(func(t *testing.T) {
+			set(t, "innodb_buffer_pool_size", strconv.Itoa(16<<20))
+			limitDisk(t, 300, 0)
+		}),
+		args:   []string{"oltp_point_select", "--rand-type=uniform"},
+		remedy: []string{"SET GLOBAL innodb_buffer_pool_size = " + strconv.Itoa(256<<20)},
+	},
+	"small redo log": {
+		cause: "redo log too small for the writes", of: one(cause.Checkpoint),
+		setup: onShared(func(t *testing.T) {
+			set(t, "innodb_flush_log_at_trx_commit", "0")
+			set(t, "sync_binlog", "0")
+			set(t, "innodb_log_file_size", strconv.Itoa(16<<20))
+			limitDisk(t, 0, 150)
+		}),
+		args:   []string{"oltp_update_index", "--rand-type=uniform", "--time=20"},
+		remedy: []string{"SET GLOBAL innodb_log_file_size = " + strconv.Itoa(512<<20)},
+	},
+	"flush for each commit": {
+		cause: "a flush to disk for each commit", of: one(cause.Commit),
+		setup: func(t *testing.T) *lab {
+			g := syncing(t, "ib_logfile", 20*time.Millisecond, "skip_log_bin", "innodb_flush_log_at_trx_commit=1")
+			return newLab(t, g, g.Address(1), g.Address(1))
+		},
+		args:   []string{"oltp_update_index"},
+		remedy: []string{"SET GLOBAL innodb_flush_log_at_trx_commit = 2"},
+	},
+	"semi-synchronous replica": {
+		cause: "acknowledgements of a semi-synchronous replica", of: one(cause.Replication),
+		setup: func(t *testing.T) *lab {
+			l := own(servers.MariaDB, 2, "rpl_semi_sync_slave_enabled=ON", "rpl_semi_sync_master_timeout=60000")(t)
+			_, err := l.group.Query(t.Context(), 1, "SET GLOBAL rpl_semi_sync_master_enabled = ON")
+			must(t, err)
+			must(t, l.group.Limit(t.Context(), 2, 3))
+			return l
+		},
+		args:   []string{"oltp_update_non_index"},
+		remedy: []string{"SET GLOBAL rpl_semi_sync_master_enabled = OFF"},
+	},
+	"pauses of the tool": {
+		cause: "pauses of the tool", of: one(cause.Outside),
+		event:  events["pauses of the tool"],
+		better: []string{strings.Replace(events["pauses of the tool"], "sleep(20)", "", 1)},
+	},
+	"round trip": {
+		cause: "too few threads", of: one(cause.RoundTrip),
+		setup: func(t *testing.T) *lab {
+			address := delayed(t, env.server.Address(1), always(5*time.Millisecond))
+			return newLab(t, env.server, address, address)
+		},
+		args: []string{"oltp_point_select"}, better: []string{"", "--threads=16"},
+	},
+	"nothing planted in point selects of 16":    {args: []string{"oltp_point_select", "--threads=16"}},
+	"nothing planted in oltp_delete":            {args: []string{"oltp_delete"}},
+	"nothing planted in bulk inserts":           {args: []string{"bulk_insert"}},
+	"nothing planted in select_random_points":   {args: []string{"select_random_points"}},
 	"nothing planted in reads of rows":          {event: `con:query("SELECT c FROM sbtest1 WHERE id = " .. sysbench.rand.uniform(1, 100000))`},
 	"nothing planted in oltp_read_only":         {args: []string{"oltp_read_only"}},
 	"nothing planted in oltp_read_only as text": {args: []string{"oltp_read_only", "--db-ps-mode=disable"}},
@@ -121,6 +250,9 @@ var causes = map[string]planted{
 	"nothing planted in oltp_insert":            {args: []string{"oltp_insert"}},
 	"nothing planted in oltp_read_write":        {args: []string{"oltp_read_write", "--rand-type=uniform", "--db-ps-mode=disable"}},
 }
+
+// besides is how many programs use the CPU beside each case.
+var besides, _ = strconv.Atoi(os.Getenv("BESIDE"))
 
 // tables returns the statements for small tables.
 func tables(n int) (all []string) {
@@ -139,7 +271,12 @@ func TestCauses(t *testing.T) {
 			if len(settings) == 0 {
 				settings = []string{"performance_schema=ON"}
 			}
-			l := own(servers.MariaDB, 1, append([]string{"innodb_flush_log_at_trx_commit=0", "sync_binlog=0"}, settings...)...)(t)
+			setup := c.setup
+			if setup == nil {
+				setup = own(servers.MariaDB, 1, append([]string{"innodb_flush_log_at_trx_commit=0", "sync_binlog=0"}, settings...)...)
+			}
+			l := setup(t)
+			burn(t, besides)
 			execute := func(all []string) {
 				for _, s := range all {
 					_, err := l.group.Query(context.Background(), 1, s)
@@ -149,23 +286,30 @@ func TestCauses(t *testing.T) {
 			execute([]string{"GRANT SELECT ON performance_schema.* TO monitor@127.0.0.1"})
 			execute(c.prepare)
 			run := func(id, event string) *limits.Verdict {
-				args := append(slices.Clone(c.args), "--threads=4", "--time=12")
-				if event != "" {
-					args = script(t, event, "--threads=4", "--time=12")
+				args := append([]string{"--threads=4", "--time=12"}, c.args...)
+				if id == "remedied" && len(c.better) > 1 {
+					args = append(args, c.better[1:]...)
 				}
-				v, foreign := l.one(t, id, nil, args...)
+				if event != "" {
+					args = script(t, event, args...)
+				}
+				var during func(rundir.Meta)
+				if c.during != nil && id == "planted" {
+					during = func(meta rundir.Meta) { c.during(t, l, meta) }
+				}
+				v, foreign := l.one(t, id, during, args...)
 				t.Logf("%s: %.0f transactions/s, other programs %.0f %% of the CPU", id, l.tps(t, id), foreign*100)
 				logCauses(t, &v)
 				return &v
 			}
 			v := run("planted", c.event)
 			c.judge(t, v)
-			if len(c.remedy)+len(c.better) == 0 {
+			if len(c.remedy)+len(c.better) == 0 && c.during == nil {
 				return
 			}
 			execute(c.remedy)
 			event := c.event
-			if len(c.better) > 0 {
+			if len(c.better) > 0 && c.better[0] != "" {
 				event = c.better[0]
 			}
 			run("remedied", event)

@@ -21,16 +21,20 @@ type View struct {
 	Tool string
 	// Seconds is how long the run took. Threads is the number of clients, Rate the configured transactions per second.
 	Seconds, Threads, Rate float64
-	// Throughput is in transactions per second, Statements for each transaction, FailedShare the part that failed.
-	Throughput, Statements, FailedShare float64
+	// Throughput is in transactions per second. Statements and Opened, new connections, are for each transaction.
+	// FailedShare is the part that failed.
+	Throughput, Statements, Opened, FailedShare float64
 	// ForeignShare is the share of statements that the tool did not send.
 	ForeignShare float64
 	// CPU is who used the cores of the tool's machine, ServerCores how many cores the servers on the machine of this one
 	// used on average.
 	CPU         CPUUse
 	ServerCores float64
-	// ToolCores is how many cores the tool used.
-	ToolCores float64
+	// ToolCores is how many cores the tool used. RoundTrip is the least time in seconds to a server and back if the tool
+	// connects to sampled servers, not to a proxy; else unknown.
+	ToolCores, RoundTrip float64
+	// Silent describes the servers of the run that mostly did not answer, by name.
+	Silent map[string]string
 
 	// Executed are the statements that the server executed for the run, the longest first: none if they are unknown,
 	// belong to another load, or took so little time that they explain nothing. InStatements is their time as a share
@@ -134,6 +138,24 @@ func (v *View) Values(m *measure.Measure) []float64 {
 		return nil
 	}
 	return v.Record.Values(m)
+}
+
+// Ends returns the mean of a measure over the first and over the last third of the run, unknown if there are too few values.
+func (v *View) Ends(m *measure.Measure) (first, last float64) {
+	var known []float64
+	for _, value := range v.Values(m) {
+		if series.IsKnown(value) {
+			known = append(known, value)
+		}
+	}
+	third := len(known) / 3
+	if third < 2 {
+		return series.Unknown(), series.Unknown()
+	}
+	for i := range third {
+		first, last = first+known[i]/float64(third), last+known[len(known)-1-i]/float64(third)
+	}
+	return first, last
 }
 
 // Reports reports whether there are values of a measure.

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/benchwatch/benchwatch/agent/model/cause"
 	"github.com/benchwatch/benchwatch/agent/model/table"
@@ -19,6 +21,11 @@ var _ = cause.Declare(cause.Explanation{
 		{Class: Latch, Waits: "waited for a latch within the server", Limit: cause.Latches},
 		{Class: Network, Waits: "sent or received data", Limit: cause.Network},
 	},
+	Causes: []cause.Cause{{
+		Name: "a member that does not answer", Of: []cause.Limit{cause.Replication, cause.FlowControl, cause.Commit},
+		Reads: "samples without an answer of each server of the run",
+		Find:  silentMember, Test: "start or repair that member, or remove it from the cluster",
+	}},
 	Advice: map[cause.Limit]string{
 		cause.RowLocks:    "spread the writes over more rows, or shorten the transactions: if the throughput rises, this was the cause",
 		cause.Locks:       "find what holds it: DDL, an explicit lock or a backup in another session",
@@ -34,6 +41,14 @@ var _ = cause.Declare(cause.Explanation{
 		cause.Checkpoint:  "repeat with a larger log, or with more I/O capacity to write pages",
 	},
 })
+
+// silentMember finds a server of the run that mostly did not answer while commits waited for other members.
+func silentMember(v *cause.View) (cause.Found, bool) {
+	for _, name := range slices.Sorted(maps.Keys(v.Silent)) {
+		return cause.Found{Of: name, Part: 1, Evidence: v.Silent[name]}, true
+	}
+	return cause.Found{}, false
+}
 
 // leastLag is the lag in seconds from which on a member is behind.
 const leastLag = 1

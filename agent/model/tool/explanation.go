@@ -16,9 +16,14 @@ var _ = cause.Declare(cause.Explanation{
 			Find:  ownWork, Test: "repeat with a script that computes less, or with a second process of the tool; a machine of its own helps as far as its cores are faster",
 		},
 		{
-			Name: "too few threads", Of: []cause.Limit{cause.Clients, cause.RoundTrip, cause.Outside},
+			Name: "too few threads", Of: []cause.Limit{cause.Clients, cause.RoundTrip},
 			Reads: "clients, throughput and latency (Little's law), use of the cores",
 			Find:  fewThreads, Test: "repeat with twice the threads: if the throughput rises, this was the cause",
+		},
+		{
+			Name: "pauses of the tool", Of: []cause.Limit{cause.Outside},
+			Reads: "time without a statement in a server, round trip, statements and new connections for each transaction",
+			Find:  pauses, Test: "repeat without think time in the script (sleep, keying time), or with more threads",
 		},
 		{
 			Name: "failed transactions", Of: []cause.Limit{cause.RowLocks, cause.SharedCPU, cause.ServerCPU, cause.Replication},
@@ -68,6 +73,21 @@ func fewThreads(v *cause.View) (cause.Found, bool) {
 	text := fmt.Sprintf("%s that each wait %s ms for a transaction make %s a second at most (threads = throughput × latency)",
 		clients, table.Milliseconds.Format(latency), table.Rounded(v.Throughput))
 	return cause.Found{Of: "threads", Part: 1, Evidence: text}, true
+}
+
+// leastPause is the time in seconds that a transaction must spend outside, and travelling how many round trips a
+// statement takes at most, with what the sample does not see.
+const leastPause, travelling = 1e-3, 5
+
+// pauses finds that clients spent far more time outside of the servers than round trips take.
+func pauses(v *cause.View) (cause.Found, bool) {
+	outside := v.Share * v.Threads / v.Throughput
+	travelled := v.RoundTrip * max(1, v.Statements)
+	if !(outside >= leastPause) || !(travelled >= 0) || travelling*travelled >= outside || v.Opened >= 0.5 {
+		return cause.Found{}, false
+	}
+	return cause.Found{Of: v.Tool, Part: 1 - travelling*travelled/outside, Evidence: fmt.Sprintf("a transaction spends %s ms outside of the servers, of which round trips need %s ms; no connections are opened for it",
+		table.Milliseconds.Format(outside), table.Milliseconds.Format(travelled))}, true
 }
 
 func failures(v *cause.View) (cause.Found, bool) {

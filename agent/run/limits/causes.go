@@ -8,6 +8,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/cause"
+	"github.com/benchwatch/benchwatch/agent/model/table"
 )
 
 const (
@@ -24,8 +25,10 @@ func (v *Verdict) Explain(views []cause.View) {
 	for i := range views {
 		engines = append(engines, views[i].Engine)
 	}
+	v.nameOutside(views)
 	for i := range v.Findings {
 		f := &v.Findings[i]
+		f.Causes = nil
 		for j := range views {
 			view := views[j]
 			view.Limit, view.Share, view.Of = f.Limit, f.Share, f.Of
@@ -36,6 +39,37 @@ func (v *Verdict) Explain(views []cause.View) {
 		})
 		f.Causes = f.Causes[:min(len(f.Causes), mostCauses)]
 		f.Unexplained = len(f.Causes) == 0 && cause.IsExplained(f.Limit, engines)
+	}
+}
+
+// mostOutside is the part of the time outside that a cause must explain to make a finding of it.
+const mostOutside = 0.5
+
+// nameOutside makes a finding of unexplained time outside of the servers if a cause explains most of it: a cause needs a
+// finding that it explains.
+func (v *Verdict) nameOutside(views []cause.View) {
+	u := v.Unexplained
+	if u == nil || u.outside < LeastShare || slices.ContainsFunc(v.Findings, func(f LimitFinding) bool { return f.Limit == cause.Outside }) {
+		return
+	}
+	explained := false
+	for _, view := range views {
+		view.Limit, view.Share = cause.Outside, u.outside
+		for _, c := range causesOf(&view) {
+			explained = explained || c.Share >= mostOutside*u.outside
+		}
+	}
+	if !explained {
+		return
+	}
+	f := finding(rounded(u.outside), "repeat with the tool on the server's machine, without a proxy and without think time, or with more threads",
+		"for %s of their time the clients had no statement in a server, and the tool's threads neither ran nor waited for a core", table.Share(u.outside))
+	f.Limit = cause.Outside
+	v.Findings = append(v.Findings, f)
+	slices.SortStableFunc(v.Findings, func(a, b LimitFinding) int { return cmp.Compare(b.weight(), a.weight()) })
+	v.Findings = v.Findings[:min(len(v.Findings), mostFindings)]
+	if u.Share, u.outside = rounded(u.Share-u.outside), 0; u.Share < LeastShare {
+		v.Unexplained = nil
 	}
 }
 

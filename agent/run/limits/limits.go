@@ -79,6 +79,9 @@ type Unexplained struct {
 	Share float64 `json:"share"`
 	// Evidence is where the clients were then, and what may be the reason.
 	Evidence string `json:"evidence"`
+
+	// outside is the part without a statement in a server and without work of the tool.
+	outside float64
 }
 
 // Verdict is the result of the search for what limited a run.
@@ -320,17 +323,19 @@ func (f *finder) add(limit cause.Limit, finding LimitFinding) {
 // certain is how much more the share of a finding counts if the tool's own output shows it.
 const certain = 2
 
+// weight is the share of the finding, more if the tool's own output shows it.
+func (f *LimitFinding) weight() float64 {
+	if f.Seconds > 0 {
+		return certain * f.Share
+	}
+	return f.Share
+}
+
 // rank orders the findings by their share, but a cause before its effect unless the effect is much
 // larger: commits that wait for a cluster while flow control holds it back.
 func (f *finder) rank() {
 	all := f.v.Findings
-	weight := func(f LimitFinding) float64 {
-		if f.Seconds > 0 {
-			return certain * f.Share
-		}
-		return f.Share
-	}
-	slices.SortStableFunc(all, func(a, b LimitFinding) int { return cmp.Compare(weight(b), weight(a)) })
+	slices.SortStableFunc(all, func(a, b LimitFinding) int { return cmp.Compare(b.weight(), a.weight()) })
 	of := func(limit cause.Limit) int {
 		return slices.IndexFunc(all, func(one LimitFinding) bool { return one.Limit == limit })
 	}
@@ -472,8 +477,10 @@ func (m *machineShares) confinedBy(p *program) LimitFinding {
 			why = "used all of its CPU quota of " + coresOf(p.Running)
 		}
 	case byPinning:
-		why = fmt.Sprintf("may use only %s of the %s of %s, and used %s of that", table.Rounded(p.Cores),
-			plural(float64(m.Cores), "core"), m.Name, table.Share(min(1, p.Running/p.Cores)))
+		why = fmt.Sprintf("may use only %s of the %s of %s", table.Rounded(p.Cores), plural(float64(m.Cores), "core"), m.Name)
+		if used := p.Running / p.Cores; series.IsKnown(used) {
+			why += fmt.Sprintf(", and used %s of that", table.Share(min(1, used)))
+		}
 	case bySuspectedPinning:
 		why = fmt.Sprintf("waited for a core although the cores of %s were only %s busy: it may be bound to a few of them", m.Name, table.Share(m.CPU.Mean))
 	}
@@ -528,7 +535,7 @@ func (m *machineShares) sharedCores() LimitFinding {
 
 // use describes how busy the cores were, and with what.
 func (m *machineShares) use() string {
-	if m.Cores == 0 {
+	if m.Cores == 0 || !series.IsKnown(m.CPU.Mean) {
 		return ""
 	}
 	return fmt.Sprintf(". Its %s were %s busy%s", plural(float64(m.Cores), "core"), table.Share(m.CPU.Mean), m.programs(m.of.e.Tool))
@@ -536,8 +543,11 @@ func (m *machineShares) use() string {
 
 // fullCore returns the finding about one core that was full, if the machine has the role that it is about.
 func (m *machineShares) fullCore(hasRole bool, test string) LimitFinding {
-	return finding(m.oneCore*certainly(hasRole), test,
-		"one core of %s was full for %s of the time, while all were %s busy", m.title(), table.Share(m.BusiestCore.High), table.Share(m.CPU.Mean))
+	text := fmt.Sprintf("one core of %s was full for %s of the time", m.title(), table.Share(m.BusiestCore.High))
+	if series.IsKnown(m.CPU.Mean) {
+		text += fmt.Sprintf(", while all were %s busy", table.Share(m.CPU.Mean))
+	}
+	return finding(m.oneCore*certainly(hasRole), test, "%s", text)
 }
 
 // title names the machine and the servers on it.
@@ -656,6 +666,9 @@ func (f *finder) unexplained() {
 		}
 	}
 	f.v.Unexplained = &Unexplained{Share: math.Round(min(1, left)*1000) / 1000, Evidence: strings.Join(parts, "; ")}
+	if f.sampled && f.toolKnown() {
+		f.v.Unexplained.outside = min(f.outside, f.v.Unexplained.Share)
+	}
 }
 
 // explained is the share of the clients' time that the findings explain together.

@@ -1,10 +1,12 @@
 package review
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/cause"
+	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/run/limits"
@@ -22,7 +24,8 @@ func views(h *record.History, r *Row, e *limits.Evidence) []cause.View {
 	run := cause.View{
 		Tool: e.Tool, Seconds: e.Seconds, Threads: e.Threads, Rate: e.Rate, Throughput: e.Throughput, Statements: e.Statements,
 		FailedShare: r.FailedShare.Value, ForeignShare: e.ForeignShare,
-		Record: machineRecord{h},
+		Record: machineRecord{h}, RoundTrip: directRoundTrip(h, e), Silent: silent(h),
+		Opened: clusterIncrease(h, engine.OpenedConnections) / (e.Throughput * e.Seconds),
 	}
 	for i := range e.Machines {
 		if m := &e.Machines[i]; m.Generator {
@@ -50,6 +53,31 @@ func views(h *record.History, r *Row, e *limits.Evidence) []cause.View {
 			v.Executed, v.InStatements = executedOf(h, s.Name, e.Threads)
 		}
 		all = append(all, v)
+	}
+	return all
+}
+
+// directRoundTrip is the round trip to the servers if the tool connects to them and not to a proxy, else unknown.
+func directRoundTrip(h *record.History, e *limits.Evidence) float64 {
+	server := h.Snapshot.Meta.Servers.Server(e.RoundTripTo)
+	if server == nil || !server.Connected || server.Proxy || e.RoundTrips < limits.LeastSamples {
+		return series.Unknown()
+	}
+	return e.RoundTrip
+}
+
+// mostlySilent is the share of samples without an answer from which on a server counts as silent.
+const mostlySilent = 0.3
+
+// silent describes the servers of the run that mostly did not answer, by name.
+func silent(h *record.History) map[string]string {
+	all := map[string]string{}
+	for _, s := range h.Servers {
+		server := h.Snapshot.Meta.Servers.Server(s.Target)
+		if server == nil || server.Proxy || s.Ticks < limits.LeastSamples || float64(s.Unanswered) < mostlySilent*float64(s.Ticks) {
+			continue
+		}
+		all[s.Target] = fmt.Sprintf("%s did not answer %d of %d samples", s.Target, s.Unanswered, s.Ticks)
 	}
 	return all
 }

@@ -17,12 +17,12 @@ var _ = cause.Declare(cause.Explanation{
 	Engine: Name,
 	Causes: []cause.Cause{
 		{
-			Name: "statements without an index", Of: cause.Statements,
+			Name: "statements without an index", Of: append(slices.Clone(cause.Statements), cause.RowLocks),
 			Reads: "by statement: executions that read a table as a whole or joined one without an index, rows read and sent. Without statements: `Select_scan`, `Select_full_join`, `Rows_read`, `Rows_sent`",
 			Find:  withoutIndex, Test: "add an index for its conditions (EXPLAIN shows whether it is used): if rows read fall and the throughput rises, this was the cause",
 		},
 		{
-			Name: "rows read far beyond rows sent", Of: cause.Statements,
+			Name: "rows read far beyond rows sent", Of: append(slices.Clone(cause.Statements), cause.RowLocks),
 			Reads: "by statement: rows read for each row sent or changed",
 			Find:  manyRows, Test: "look at its plan (EXPLAIN, ANALYZE): an index that also covers the other conditions reads fewer rows",
 		},
@@ -72,14 +72,24 @@ var _ = cause.Declare(cause.Explanation{
 			Find:  flushedCommits, Test: "repeat with innodb_flush_log_at_trx_commit=2 and sync_binlog=0, for the test only; a disk with a protected write cache has the same effect",
 		},
 		{
-			Name: "writes to the same rows", Of: []cause.Limit{cause.RowLocks},
-			Reads: "by statement: the share of the time of writes and locking reads; waits for row locks, deadlocks",
-			Find:  sameRows, Test: "spread these writes over more rows, move them to the end of the transaction, or shorten it",
-		},
-		{
 			Name: "deadlocks", Of: []cause.Limit{cause.RowLocks},
 			Reads: "deadlocks for each transaction",
 			Find:  deadlocked, Test: "change rows in the same order in all transactions; repeat with READ COMMITTED, which locks no gaps",
+		},
+		{
+			Name: "computing in statements", Of: cause.CPU,
+			Reads: "by statement: CPU time of the server for each execution, rows read and sent",
+			Find:  computing, Test: "repeat with the computation in the client, or with its result stored in a column",
+		},
+		{
+			Name: "pages that are read for the first time", Of: []cause.Limit{cause.Pool, cause.Disk},
+			Reads: "pages read from disk at the beginning and at the end of the run",
+			Find:  coldPages, Test: "repeat after a warm-up, or leave the beginning out of the measured time",
+		},
+		{
+			Name: "the query cache", Of: append([]cause.Limit{cause.Latches, cause.State}, cause.CPU...), Reads: "the states of the sessions",
+			Find: lockedBy("waiting for query cache lock", "sessions waited for the one lock of the query cache"),
+			Test: "repeat with query_cache_type=OFF",
 		},
 		{
 			Name: "a member that is behind", Of: []cause.Limit{cause.Replication, cause.FlowControl},
@@ -122,7 +132,7 @@ func questions(v *cause.View) float64 { return v.Mean(engine.QueryRate) * v.Seco
 // withoutIndex finds statements of which at least half of the executions used no index.
 func withoutIndex(v *cause.View) (cause.Found, bool) {
 	top, part := v.TopOf(func(s *cause.Statement) bool {
-		return s.Per(s.FullScans+s.FullJoins) >= 0.5 && s.Per(s.RowsExamined) >= scanned
+		return s.Per(s.FullScans+s.FullJoins) >= 0.5 && s.Per(s.RowsExamined) >= scanned && (v.Limit != cause.RowLocks || IsLocking(s))
 	})
 	if top != nil {
 		kind := "read a whole table"
@@ -132,7 +142,7 @@ func withoutIndex(v *cause.View) (cause.Found, bool) {
 		return cause.Found{Of: top.Text, Part: part, Evidence: fmt.Sprintf("%s of %s executions of %s %s: %s rows read for %s sent, %s",
 			count(max(top.FullScans, top.FullJoins)), count(top.Executions), top.Text, kind, count(top.Per(top.RowsExamined)), count(top.Per(top.RowsSent)), top.Took())}, true
 	}
-	if len(v.Executed) > 0 || v.ForeignShare > 0.3 {
+	if len(v.Executed) > 0 || v.ForeignShare > 0.3 || v.Limit == cause.RowLocks {
 		return cause.Found{}, false
 	}
 	all, full := questions(v), v.Increase(tableScans)+v.Increase(joinScans)
@@ -148,6 +158,9 @@ func withoutIndex(v *cause.View) (cause.Found, bool) {
 // manyRows finds statements that read many rows by an index for few results.
 func manyRows(v *cause.View) (cause.Found, bool) {
 	top, part := v.TopOf(func(s *cause.Statement) bool {
+		if v.Limit == cause.RowLocks && !IsLocking(s) {
+			return false
+		}
 		collects := s.Per(s.TemporaryTables) >= 0.5 || s.Per(s.SortRows) >= manyRead // which has a cause of its own
 		return !collects && s.Per(s.FullScans+s.FullJoins) < 0.5 && s.Per(s.RowsExamined) >= manyRead && s.RowsExamined >= farBeyond*(s.RowsSent+s.RowsAffected)
 	})
@@ -278,7 +291,7 @@ func orZero(v float64) float64 {
 
 func smallPool(v *cause.View) (cause.Found, bool) {
 	reads, misses := v.Mean(engine.PagesRead), v.Mean(engine.PageMisses)
-	if !(reads >= 50) || !(misses >= 0.005) {
+	if first, last := v.Ends(engine.PagesRead); !(reads >= 50) || !(misses >= 0.005) || last < warm*first {
 		return cause.Found{}, false
 	}
 	text := fmt.Sprintf("%s of the pages that were asked for were not in memory: %s reads a second", table.Share(misses), count(reads))
@@ -325,8 +338,8 @@ func flushedCommits(v *cause.View) (cause.Found, bool) {
 	return cause.Found{Of: strings.Join(parts, ", "), Part: 1, Evidence: text}, true
 }
 
-// isLocking reports whether a statement locks the rows that it reads.
-func isLocking(s *cause.Statement) bool {
+// IsLocking reports whether a statement locks the rows that it reads.
+func IsLocking(s *cause.Statement) bool {
 	text := strings.ToUpper(s.Text)
 	for _, verb := range []string{"UPDATE", "DELETE", "INSERT", "REPLACE"} {
 		if strings.HasPrefix(text, verb) {
@@ -336,13 +349,35 @@ func isLocking(s *cause.Statement) bool {
 	return strings.Contains(text, "FOR UPDATE") || strings.Contains(text, "LOCK IN SHARE MODE")
 }
 
-func sameRows(v *cause.View) (cause.Found, bool) {
-	waits := v.PerSecond(lockWaits)
-	top, part := v.TopOf(isLocking)
-	if !(waits >= 0.1) || top == nil {
+const (
+	// computed is the CPU time in seconds from which on an execution that reads fewer than fewRows rows computes.
+	computed, fewRows = 2e-3, 100
+	// warm is the part of the reads at the beginning of a run below which those at its end show that the pages are in memory.
+	warm = 0.3
+)
+
+// computing finds statements that use much CPU for few rows. The CPU time of a statement is its share of what the
+// servers used.
+func computing(v *cause.View) (cause.Found, bool) {
+	cpu := func(s *cause.Statement) float64 { return v.ServerCores * v.Seconds * s.Share / s.Executions }
+	top, part := v.TopOf(func(s *cause.Statement) bool {
+		return cpu(s) >= computed && s.Per(s.RowsExamined) < fewRows && s.Per(s.RowsSent) < fewRows && s.Per(s.TemporaryTables) < 0.5 && !IsLocking(s) && !s.IsSum
+	})
+	if top == nil {
 		return cause.Found{}, false
 	}
-	return cause.Found{Of: top.Text, Part: part, Evidence: fmt.Sprintf("%s waits for row locks a second; %s took %s", count(waits), top.Text, top.Took())}, true
+	return cause.Found{Of: top.Text, Part: part, Evidence: fmt.Sprintf("%s used about %s ms of a core in each execution for %s rows read, %s",
+		top.Text, table.Milliseconds.Format(cpu(top)), count(top.Per(top.RowsExamined)), top.Took())}, true
+}
+
+// coldPages finds that pages were read from disk at the beginning of the run only.
+func coldPages(v *cause.View) (cause.Found, bool) {
+	first, last := v.Ends(engine.PagesRead)
+	if !(first >= 100) || !(last < warm*first) {
+		return cause.Found{}, false
+	}
+	return cause.Found{Part: 1 - last/first, Evidence: fmt.Sprintf("%s pages a second were read from disk in the first third of the run, and %s in the last one: the warm-up is within the measured time",
+		count(first), count(last))}, true
 }
 
 // manyDeadlocks is the share of the transactions from which on deadlocks matter.

@@ -21,7 +21,10 @@ func view(limit cause.Limit, grown values, settings map[string]string, executed 
 }
 
 func statement(text string, share float64, c measure.StatementCounts) cause.Statement {
-	c.Executions, c.Seconds = 20000, 40
+	if c.Executions == 0 {
+		c.Executions = 20000
+	}
+	c.Seconds = 40
 	return cause.Statement{Text: text, Share: share, StatementCounts: c}
 }
 
@@ -47,7 +50,8 @@ func TestCauses(t *testing.T) {
 		"connections that stay":               {connecting, view(cause.SharedCPU, values{engine.OpenedConnections: 0.2}, nil), 0, ""},
 		"deadlocks":                           {deadlocked, view(cause.RowLocks, values{engine.Deadlocks: 1000}, nil), 0.5, "one for each 20 transactions"},
 		"few deadlocks":                       {deadlocked, view(cause.RowLocks, values{engine.Deadlocks: 3}, nil), 0, ""},
-		"rare waits":                          {sameRows, view(cause.RowLocks, values{lockWaits: 1}, nil, statement("UPDATE a", 1, measure.StatementCounts{})), 0, ""},
+		"a statement that computes":           {computing, view(cause.SharedCPU, nil, nil, statement("SELECT BENCHMARK ( ... )", 1, measure.StatementCounts{Executions: 400, RowsSent: 400})), 1, "about"},
+		"short statements":                    {computing, view(cause.SharedCPU, nil, nil, statement("SELECT a", 1, measure.StatementCounts{RowsSent: 20000})), 0, ""},
 	} {
 		found, is := c.find(c.view)
 		if is != (c.part > 0) || is && (math.Abs(found.Part-c.part) > 0.01 || !strings.Contains(found.Evidence, c.text)) {

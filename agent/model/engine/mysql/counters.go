@@ -75,6 +75,13 @@ var (
 	openedTables = variables.Map(measure.NewCounter("mysql_opened_tables_total", "Tables opened because they were not in the table cache (Opened_tables)."), "Opened_tables")
 )
 
+// Locks and snapshots that sessions hold, which package sessions reads.
+var (
+	LocksHeldSeconds    = measure.NewCounter("mysql_row_locks_held_seconds_total", "Time that clients waited for row locks, by the session that held them for more than a second: its user and what it does (information_schema.INNODB_LOCK_WAITS; MySQL 8: performance_schema.data_lock_waits). Read every two seconds while sessions wait.", "holder")
+	SnapshotHeldSeconds = measure.NewCounter("mysql_snapshot_held_seconds_total", "Time for which the oldest transaction was older than five seconds, by its session: its user and what it does (information_schema.INNODB_TRX). Read every four seconds while the history list is long.", "holder")
+	OldestTransaction   = measure.NewGauge("mysql_oldest_transaction_seconds", "Age of the oldest transaction, when it was read.")
+)
+
 // The measures of InnoDB.
 var (
 	_ = engine.Deadlocks.Or(measure.RateOf(deadlocks))
@@ -93,13 +100,17 @@ var (
 
 // Counters that causes read.
 var (
-	tableScans      = measure.NewEvidence(measure.Server, measure.RateOf(scans).On("kind", "table"))
-	joinScans       = measure.NewEvidence(measure.Server, measure.RateOf(scans).On("kind", "join"))
-	opened          = measure.NewEvidence(measure.Server, measure.RateOf(openedTables))
-	prepares        = measure.NewEvidence(measure.Server, measure.RateOf(prepared).On("command", "prepare"))
-	executes        = measure.NewEvidence(measure.Server, measure.RateOf(prepared).On("command", "execute"))
-	rowsSent        = measure.NewEvidence(measure.Server, measure.RateOf(rows).On("op", "sent"))
-	lockWaits       = measure.NewEvidence(measure.Server, measure.RateOf(rowLockWaits))
+	tableScans = measure.NewEvidence(measure.Server, measure.RateOf(scans).On("kind", "table"))
+	joinScans  = measure.NewEvidence(measure.Server, measure.RateOf(scans).On("kind", "join"))
+	opened     = measure.NewEvidence(measure.Server, measure.RateOf(openedTables))
+	prepares   = measure.NewEvidence(measure.Server, measure.RateOf(prepared).On("command", "prepare"))
+	executes   = measure.NewEvidence(measure.Server, measure.RateOf(prepared).On("command", "execute"))
+	rowsSent   = measure.NewEvidence(measure.Server, measure.RateOf(rows).On("op", "sent"))
+	// LockWaitRate is waits for row locks a second.
+	LockWaitRate    = measure.NewEvidence(measure.Server, measure.RateOf(rowLockWaits))
+	LocksHeld       = measure.NewEvidence(measure.Server, measure.RateOf(LocksHeldSeconds))
+	SnapshotHeld    = measure.NewEvidence(measure.Server, measure.RateOf(SnapshotHeldSeconds))
+	OldestAge       = measure.NewEvidence(measure.Server, measure.ValueOf(OldestTransaction))
 	commitsInBinlog = measure.NewEvidence(measure.Server, measure.RateOf(binlogCommits))
 	groupsInBinlog  = measure.NewEvidence(measure.Server, measure.RateOf(groupCommits))
 )

@@ -81,6 +81,7 @@ type Detail struct {
 	// locks are the waits for row locks that were seen, read at locksAt.
 	locks   map[string]float64
 	locksAt time.Time
+	held    held
 }
 
 type state = engine.SessionState
@@ -144,6 +145,9 @@ func (d *Detail) Read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, ou
 				out.Missing = append(out.Missing, tooSlow)
 				return nil
 			}
+			return err
+		}
+		if err := d.held.read(own, q, tick, n, out); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,178 @@
+package sessions
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/model/cause"
+	"github.com/benchwatch/benchwatch/agent/model/engine"
+	"github.com/benchwatch/benchwatch/agent/model/engine/mysql"
+	"github.com/benchwatch/benchwatch/agent/model/table"
+)
+
+// The sessions that hold row locks and old snapshots. Only those that have done the same for a second or more count:
+// the tool's own short transactions hold locks, too. The texts of their statements are not read but for the verb.
+const (
+	columnsOfHolder = `%s AS user, %s AS command, LEFT(LTRIM(%s), 40) AS verb, COUNT(*) AS n `
+	holdersInInnoDB = `FROM information_schema.INNODB_LOCK_WAITS w JOIN information_schema.INNODB_TRX t ON t.trx_id = w.blocking_trx_id
+JOIN information_schema.PROCESSLIST p ON p.ID = t.trx_mysql_thread_id WHERE t.trx_state <> 'LOCK WAIT' AND p.TIME >= 1 GROUP BY 1, 2, 3 LIMIT 10`
+	holdersInSchema = `FROM performance_schema.data_lock_waits w JOIN performance_schema.threads t ON t.THREAD_ID = w.BLOCKING_THREAD_ID
+WHERE t.PROCESSLIST_TIME >= 1 AND w.BLOCKING_THREAD_ID NOT IN (SELECT REQUESTING_THREAD_ID FROM performance_schema.data_lock_waits) GROUP BY 1, 2, 3 LIMIT 10`
+	fromOldest = `SELECT TIMESTAMPDIFF(SECOND, t.trx_started, NOW()) AS age, p.USER AS user, p.COMMAND AS command, LEFT(LTRIM(p.INFO), 40) AS verb
+FROM information_schema.INNODB_TRX t JOIN information_schema.PROCESSLIST p ON p.ID = t.trx_mysql_thread_id ORDER BY t.trx_started LIMIT 1`
+
+	oldestEvery = 4 * time.Second
+	// longHistory is the length of the history list from which on the oldest transaction is read, oldTransaction the age
+	// from which on it is old.
+	longHistory, oldTransaction = 1000, 5
+	// mostHolders limits the label sets of one server.
+	mostHolders = 16
+)
+
+// held adds up the time for which sessions held something, by session.
+type held struct {
+	locks, snapshots     map[string]float64
+	locksAt, snapshotsAt time.Time
+	waited               bool // sessions waited at the previous tick
+}
+
+// read adds the holders of what sessions wait for and, while the history list is long, the oldest transaction.
+func (h *held) read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, waiting float64, out *engine.Status) error {
+	before := h.waited
+	h.waited = waiting > 0
+	if since := time.Since(h.locksAt); waiting > 0 && before && since >= locksEvery && (tick.Server.MariaDB() || tick.Server.AtLeast(8, 0, 1)) {
+		h.locksAt = time.Now()
+		statement := "SELECT " + fmt.Sprintf(columnsOfHolder, "p.USER", "p.COMMAND", "p.INFO") + holdersInInnoDB
+		if !tick.Server.MariaDB() {
+			statement = "SELECT " + fmt.Sprintf(columnsOfHolder, "t.PROCESSLIST_USER", "t.PROCESSLIST_COMMAND", "t.PROCESSLIST_INFO") + holdersInSchema
+		}
+		rows, err := q.Rows(ctx, statement)
+		if err != nil && !mysql.Refused(err) {
+			return err
+		}
+		all, seconds := 0.0, min(since, 2*locksEvery).Seconds()
+		for _, row := range rows {
+			n, _ := row.Number("n")
+			all += n
+		}
+		for _, row := range rows {
+			n, _ := row.Number("n")
+			h.locks = add(h.locks, holderName(row), waiting*seconds*n/all)
+		}
+	}
+	length, known := tick.Status.Number("Innodb_history_list_length")
+	if since := time.Since(h.snapshotsAt); known && length >= longHistory && since >= oldestEvery {
+		h.snapshotsAt = time.Now()
+		rows, err := q.Rows(ctx, fromOldest)
+		if err != nil && !mysql.Refused(err) {
+			return err
+		}
+		if len(rows) > 0 {
+			age, _ := rows[0].Number("age")
+			out.Set(mysql.OldestTransaction, age)
+			if age >= oldTransaction {
+				h.snapshots = add(h.snapshots, holderName(rows[0]), min(since, 2*oldestEvery).Seconds())
+			}
+		}
+	}
+	for name, seconds := range h.locks {
+		out.Set(mysql.LocksHeldSeconds, seconds, name)
+	}
+	for name, seconds := range h.snapshots {
+		out.Set(mysql.SnapshotHeldSeconds, seconds, name)
+	}
+	return nil
+}
+
+// add adds seconds to those of a holder.
+func add(to map[string]float64, name string, seconds float64) map[string]float64 {
+	if to == nil {
+		to = map[string]float64{}
+	}
+	if _, known := to[name]; !known && len(to) >= mostHolders {
+		name = engine.Other
+	}
+	to[name] += seconds
+	return to
+}
+
+// holderName names a session by its user and what it does.
+func holderName(row mysql.Row) string {
+	user := table.Plain(row.Text("user"))
+	if strings.EqualFold(row.Text("command"), "Sleep") {
+		return user + " (idle in a transaction)"
+	}
+	words := strings.FieldsFunc(strings.ToUpper(row.Text("verb")), func(r rune) bool { return r < 'A' || r > 'Z' })
+	if len(words) == 0 {
+		return user
+	}
+	verb := words[0]
+	if len(words) > 1 && (verb == "ALTER" || verb == "LOCK" || verb == "CREATE" || verb == "DROP" || verb == "DO") {
+		verb += " " + words[1]
+	}
+	return user + " (" + verb + ")"
+}
+
+var _ = cause.Declare(cause.Explanation{
+	Engine: mysql.Name,
+	Causes: []cause.Cause{
+		{
+			Name: "the holder of a lock", Of: []cause.Limit{cause.RowLocks},
+			Reads: "the sessions that held row locks for more than a second, every two seconds while clients wait",
+			Find:  holder, Test: "end this session's transaction earlier, or repeat without it",
+		},
+		{
+			Name: "old versions that a transaction keeps", Of: append([]cause.Limit{cause.Disk, cause.Pool, cause.Purge, cause.RowLocks}, cause.CPU...),
+			Reads: "length of the history list, age and session of the oldest transaction, statements a second at the beginning and at the end of the run",
+			Find:  keptVersions, Test: "end that transaction, or repeat without it: if the throughput no longer falls, this was the cause",
+		},
+	},
+})
+
+// most returns the name with the largest value.
+func most(all map[string]float64) (name string, n, sum float64) {
+	for key, v := range all {
+		sum += v
+		if v > n || v == n && key < name {
+			name, n = key, v
+		}
+	}
+	return name, n, sum
+}
+
+// heldShare is the part of the waits for row locks for which a session held the rows longer than a second.
+func heldShare(v *cause.View) float64 {
+	_, _, seconds := most(v.IncreaseBy(mysql.LocksHeld, "holder"))
+	if share := seconds / (v.Mean(engine.RowLockSessions) * v.Seconds); share > 0 {
+		return min(1, share)
+	}
+	return 0
+}
+
+func holder(v *cause.View) (cause.Found, bool) {
+	name, seconds, _ := most(v.IncreaseBy(mysql.LocksHeld, "holder"))
+	waited := v.Mean(engine.RowLockSessions) * v.Seconds
+	if name == "" || !(waited > 0) {
+		return cause.Found{}, false
+	}
+	part := min(1, seconds/waited)
+	return cause.Found{Of: name, Part: part, Evidence: fmt.Sprintf("%s held the rows for %s of the time that clients waited for row locks", name, table.Share(part))}, true
+}
+
+// fewerStatements is the part of the throughput that must be lost while the history grows.
+const fewerStatements = 0.25
+
+// keptVersions finds that the throughput fell while the history list grew behind an old transaction.
+func keptVersions(v *cause.View) (cause.Found, bool) {
+	name, _, _ := most(v.IncreaseBy(mysql.SnapshotHeld, "holder"))
+	short, long := v.Ends(engine.HistoryList)
+	fast, slow := v.Ends(engine.QueryRate)
+	lost := 1 - slow/fast
+	if name == "" || !(long >= longHistory) || !(long >= 2*short) || !(lost >= fewerStatements) {
+		return cause.Found{}, false
+	}
+	return cause.Found{Of: name, Part: min(0.95, lost+0.2), Evidence: fmt.Sprintf("the history list grew from %s to %s while %s kept a transaction open for up to %s s; statements a second fell from %s to %s",
+		table.Rounded(short), table.Rounded(long), name, table.Rounded(v.Max(mysql.OldestAge)), table.Rounded(fast), table.Rounded(slow))}, true
+}
