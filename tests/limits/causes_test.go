@@ -158,12 +158,13 @@ var causes = map[string]planted{
 	"queue beside an old snapshot": {
 		cause: "old versions that a transaction keeps", of: scanning,
 		prepare: []string{"CREATE TABLE sbtest.queue (id BIGINT AUTO_INCREMENT PRIMARY KEY, v INT)", "INSERT INTO sbtest.queue (v) SELECT id FROM sbtest.sbtest1 WHERE id <= 10"},
-		event: `con:query("INSERT INTO queue (v) VALUES (1)")
- con:query("DELETE FROM queue WHERE id > 0 ORDER BY id LIMIT 1")`,
+		event: `con:query("INSERT INTO queue (v) VALUES (1), (2), (3), (4), (5), (6), (7), (8), (9), (10)")
+ con:query("DELETE FROM queue WHERE id > 0 ORDER BY id LIMIT 10")`,
 		args: []string{"--threads=1", "--time=25"},
 		during: func(t *testing.T, l *lab, _ rundir.Meta) {
 			execute := otherSession(t, l)
 			execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+			time.AfterFunc(24*time.Second, func() { execute("ROLLBACK") })
 		},
 	},
 	"auto-increment": {

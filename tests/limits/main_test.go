@@ -21,6 +21,13 @@ var env struct {
 }
 
 func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) == goYCSB { // as the tool of a test
+		if err := runGoYCSB(os.Args[1:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	code, err := runTests(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "limits:", err)

@@ -40,6 +40,11 @@ var _ = cause.Declare(cause.Explanation{
 			Find:  evicting, Test: "repeat with a larger cache (storage.wiredTiger.engineConfig.cacheSizeGB) or a faster disk",
 		},
 		{
+			Name: "large results", Of: append([]cause.Limit{cause.Network, cause.Outside, cause.GeneratorCPU}, cause.CPU...),
+			Reads: "bytes from and to clients, and documents returned, for each operation",
+			Find:  largeResults, Test: "repeat with fewer documents and fields in the results (limit, projection)",
+		},
+		{
 			Name: "a member that is behind", Of: []cause.Limit{cause.Replication, cause.FlowControl},
 			Reads: "replication lag of each member",
 			Find:  engine.BehindMember, Test: "repeat with w: 1 for the test only, or without that member",
@@ -94,6 +99,19 @@ func conflicting(v *cause.View) (cause.Found, bool) {
 	}
 	return cause.Found{Part: again / (again + n), Evidence: fmt.Sprintf("%s writes conflicted with another one and were tried again, %.2g for each operation",
 		table.Rounded(again), again/n)}, true
+}
+
+// largeResult is the size of a result in bytes from which its transfer matters on one machine.
+const largeResult = 64 << 10
+
+func largeResults(v *cause.View) (cause.Found, bool) {
+	n := executed(v)
+	each := v.Increase(engine.ClientBytes) / n
+	if !(each >= largeResult) {
+		return cause.Found{}, false
+	}
+	return cause.Found{Part: each / (each + largeResult), Evidence: fmt.Sprintf("%s an operation from and to clients on average, %s documents returned for each",
+		table.Size(each), table.Rounded(v.Increase(returned)/n))}, true
 }
 
 // dirtyCache is the share of the cache from which on clients have to evict.
