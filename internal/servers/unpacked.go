@@ -24,6 +24,12 @@ var releases = map[string]release{
 	"mariadb-10.5":  {"bullseye", []string{"mariadb-server-core-10.5", "galera-4"}, "usr/sbin/mariadbd"},
 	"mariadb-10.11": {"bookworm", []string{"mariadb-server-core", "galera-4"}, "usr/sbin/mariadbd"},
 	"mariadb-11.8":  {"trixie", []string{"mariadb-server-core", "galera-4"}, "usr/sbin/mariadbd"},
+
+	"haproxy-3.0":    {"trixie", []string{"haproxy"}, "usr/sbin/haproxy"},
+	"haproxy-3.2":    {"sid", []string{"haproxy"}, "usr/sbin/haproxy"},
+	"pgbouncer-1.24": {"trixie", []string{"pgbouncer"}, "usr/sbin/pgbouncer"},
+	"pgbouncer-1.25": {"sid", []string{"pgbouncer"}, "usr/sbin/pgbouncer"},
+	"mysqlrouter":    {"sid", []string{"mysql-router"}, "usr/bin/mysqlrouter"},
 }
 
 // unpacked is the folder with the packages of a release, which run with their own C library on an
@@ -39,7 +45,7 @@ func (u unpacked) command(program string) []string {
 	}
 	var folders []string
 	loader := ""
-	for _, pattern := range []string{"lib/*-linux-gnu", "usr/lib/*-linux-gnu"} {
+	for _, pattern := range []string{"lib/*-linux-gnu", "usr/lib/*-linux-gnu", "usr/lib/mysql-router"} {
 		found, _ := filepath.Glob(u.path(pattern)) // the pattern is valid
 		folders = append(folders, found...)
 	}

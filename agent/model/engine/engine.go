@@ -133,6 +133,8 @@ type Engine struct {
 	Also []string
 	// DefaultPort is used for an address without a port.
 	DefaultPort string
+	// Proxy: its targets are proxies, in front of servers.
+	Proxy bool
 	// ClientOption is the target's option with the address for clients, for engines that are
 	// sampled at a different address.
 	ClientOption string

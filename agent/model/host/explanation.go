@@ -16,5 +16,5 @@ var _ = cause.Declare(cause.Explanation{
 		cause.Ports: {"annot assign requested address", "' (99)"},
 		cause.Files: {"oo many open files", "socket (24)"},
 	},
-	Programs: []string{"haproxy", "envoy"},
+	Programs: []string{"envoy"},
 })

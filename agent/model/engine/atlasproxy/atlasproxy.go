@@ -18,15 +18,7 @@ import (
 )
 
 // Engine is Atlas.
-var Engine = &engine.Engine{Name: "atlas", ClientOption: optionProxyAddress, Open: open}
-
-// The options of a target.
-const (
-	// optionProxyAddress is the address for clients (proxy-address).
-	optionProxyAddress = "proxy_address"
-	// optionPIDFile is the file with the proxy's process id. Without it the process is not sampled.
-	optionPIDFile = "pid_file"
-)
+var Engine = &engine.Engine{Name: "atlas", Proxy: true, ClientOption: proxy.OptionAddress, Open: open}
 
 // open checks the target's settings.
 func open(t engine.Target, _ *slog.Logger) (engine.Prober, error) {
@@ -36,8 +28,7 @@ func open(t engine.Target, _ *slog.Logger) (engine.Prober, error) {
 	if t.TLS != nil {
 		return nil, errors.New("atlas: the admin interface does not speak TLS; remove tls from this target")
 	}
-	isAddress := func(value string) error { _, _, err := proxy.SplitAddress(value); return err }
-	if err := (engine.OptionChecks{optionProxyAddress: isAddress, optionPIDFile: nil}).Check(&t); err != nil {
+	if err := (engine.OptionChecks{proxy.OptionAddress: proxy.CheckAddress, proxy.OptionPIDFile: nil}).Check(&t); err != nil {
 		return nil, fmt.Errorf("atlas: %w", err)
 	}
 	return newProber(t)

@@ -34,7 +34,7 @@ type prober struct {
 func newProber(t engine.Target) (*prober, error) {
 	p := &prober{target: t}
 	p.process = proxy.Process{
-		Program: program, PIDFile: t.Options[optionPIDFile], Clients: t.Options[optionProxyAddress],
+		Program: program, PIDFile: t.Options[proxy.OptionPIDFile], Clients: t.Options[proxy.OptionAddress],
 	}
 
 	cfg := driver.NewConfig()
@@ -88,6 +88,7 @@ func (p *prober) Probe(ctx context.Context) (*engine.Status, error) {
 		backends[i] = proxy.Backend{Address: row.Text("address"), State: row.Text("state"), Role: row.Text("type")}
 	}
 	proxy.SetBackends(s, states, backends)
+	s.Members = proxy.Members(backends, "")
 	s.Set(engine.AgentStatementsTotal, float64(p.statements))
 	p.process.Sample(s, backends, time.Now())
 	return s, nil

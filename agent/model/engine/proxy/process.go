@@ -21,13 +21,18 @@ import (
 // maxThreads limits the series of threads.
 const maxThreads = 64
 
-// Process samples a proxy's process, if it runs on this machine and its process id is known. It never fails a sample:
-// values that can't be read are absent. It is used by one goroutine at a time.
+// Process samples a proxy's process, if it runs on this machine. It never fails a sample: values that can't be read are
+// absent. It is used by one goroutine at a time.
 type Process struct {
 	// Program is the name of the proxy's binary, which recognises the process if its open files can't be read.
 	Program string
-	// PIDFile is the file with the proxy's process id; empty: the process is not sampled.
+	// PIDFile is the file with the proxy's process id.
 	PIDFile string
+	// PID is the process id as the proxy reports it. Without it and a PIDFile, the process is not sampled unless Search
+	// is set.
+	PID int
+	// Search looks for the process that listens on the port of the admin connection, or on that of Clients.
+	Search bool
 	// Clients is the address for clients, host:port; empty: clients are not counted.
 	Clients string
 
@@ -38,11 +43,20 @@ type Process struct {
 
 	sockets    sockets   // of this machine, as last read
 	socketsDue time.Time // when to read sockets again
+
+	searched time.Time // when Search last looked
+	threads  threadTimes
 }
+
+// searchInterval is the time between two searches for a process that is not found.
+const searchInterval = 10 * time.Second
 
 const (
 	// missingProcess is logged once if the process in the file cannot be the proxy.
 	missingProcess = "the proxy's process: its pid_file names no process that listens on the admin port"
+	// unfoundProcess is logged once if no process can be the proxy.
+	unfoundProcess = "the proxy's process: none on this machine listens on its port (another user's process, or a container?): " +
+		"CPU and memory of the proxy"
 	// missingFDs is logged once if the agent may not read the list of the proxy's open files.
 	missingFDs = "reading /proc/PID/fd of the proxy (same user, or CAP_SYS_PTRACE): open files and connections to backends"
 )
@@ -50,6 +64,11 @@ const (
 // Connected notes the ends of a connection to the proxy's admin interface: whether the proxy runs on this machine, and
 // the port on which its process listens.
 func (p *Process) Connected(conn net.Conn) {
+	if conn.RemoteAddr().Network() == "unix" {
+		p.local = true
+		_, p.adminPort, _ = SplitAddress(p.Clients) // unknown without it
+		return
+	}
 	remote, ok := conn.RemoteAddr().(*net.TCPAddr)
 	if !ok {
 		return
@@ -65,13 +84,18 @@ func (p *Process) Connected(conn net.Conn) {
 func (p *Process) Sample(s *engine.Status, backends []Backend, now time.Time) {
 	p.root = cmp.Or(p.root, "/proc")
 	root, err := procfs.NewFS(p.root)
-	if err != nil || !p.local || p.PIDFile == "" {
+	if err != nil || !p.local || p.PIDFile == "" && p.PID == 0 && !p.Search {
 		return
 	}
 	p.readSockets(now)
 	proc, stat, targets := p.find(root)
+	if stat.PID == 0 && p.Search && p.PIDFile == "" && now.Sub(p.searched) >= searchInterval {
+		p.searched = now
+		p.PID = p.search(root)
+		proc, stat, targets = p.find(root)
+	}
 	if stat.PID == 0 {
-		s.Missing = append(s.Missing, missingProcess)
+		s.Missing = append(s.Missing, p.unfound())
 		return
 	}
 	s.Set(CPUSeconds, float64(stat.UTime)/userHZ, "user")
@@ -81,7 +105,7 @@ func (p *Process) Sample(s *engine.Status, backends []Backend, now time.Time) {
 	if started, err := stat.StartTime(); err == nil {
 		s.Uptime = max(0, now.Sub(time.UnixMilli(int64(started*1000))))
 	}
-	sampleThreads(s, root, proc.PID)
+	p.threads.sample(s, root, proc.PID, now)
 	if targets == nil {
 		s.Missing = append(s.Missing, missingFDs)
 	} else {
@@ -94,12 +118,42 @@ func (p *Process) Sample(s *engine.Status, backends []Backend, now time.Time) {
 // platforms.
 const userHZ = 100
 
+// unfound is the reason why the process is not sampled.
+func (p *Process) unfound() string {
+	if p.PIDFile != "" {
+		return missingProcess
+	}
+	return unfoundProcess
+}
+
+// search returns the id of a process that has the proxy's name and its port, 0 if there is none.
+func (p *Process) search(root procfs.FS) int {
+	all, err := root.AllProcs()
+	if err != nil {
+		return 0
+	}
+	inode, listening := p.sockets.listener(p.adminPort)
+	for _, proc := range all {
+		// The files of a program that was unpacked can belong to a process with the name of the loader.
+		if comm, err := proc.Comm(); err != nil || comm != p.Program && !strings.HasPrefix(comm, "ld-linux") {
+			continue
+		}
+		if targets, err := proc.FileDescriptorTargets(); err == nil && listening && socketInodes(targets)[inode] {
+			return proc.PID
+		}
+	}
+	return 0
+}
+
 // find returns the process in the pid file or, with keepalive, its child, which serves the clients.
 // The process has PID 0 if neither is the proxy, since a file may be left over from an earlier process.
 // The open files are nil if they can't be read.
 func (p *Process) find(root procfs.FS) (procfs.Proc, procfs.ProcStat, []string) {
-	text, _ := secret.ReadRegular(p.PIDFile) // the caller reports a missing process
-	pid, _ := strconv.Atoi(strings.TrimSpace(string(text)))
+	pid := p.PID
+	if p.PIDFile != "" {
+		text, _ := secret.ReadRegular(p.PIDFile) // the caller reports a missing process
+		pid, _ = strconv.Atoi(strings.TrimSpace(string(text)))
+	}
 	children, _ := os.ReadFile(filepath.Join(p.root, strconv.Itoa(pid), "task", strconv.Itoa(pid), "children"))
 	for _, field := range append(strings.Fields(string(children)), strconv.Itoa(pid)) {
 		id, _ := strconv.Atoi(field)
@@ -133,20 +187,37 @@ func socketInodes(targets []string) map[uint64]bool {
 	return owned
 }
 
-func sampleThreads(s *engine.Status, root procfs.FS, pid int) {
+// threadTimes are the CPU times of a process's threads at a time.
+type threadTimes struct {
+	at      time.Time
+	seconds map[int]float64 // by thread id
+}
+
+// sample sets the CPU time of each thread, and how much of a core the busiest one used since the previous sample.
+func (t *threadTimes) sample(s *engine.Status, root procfs.FS, pid int, now time.Time) {
 	all, err := root.AllThreads(pid)
 	if err != nil {
 		return
 	}
-	seconds := map[int]float64{} // by thread id
+	before := *t
+	*t = threadTimes{now, map[int]float64{}}
 	for _, thread := range all {
 		if stat, err := thread.Stat(); err == nil {
-			seconds[stat.PID] = stat.CPUTime()
+			t.seconds[stat.PID] = stat.CPUTime()
 		}
 	}
-	ids := slices.Sorted(maps.Keys(seconds))
+	ids := slices.Sorted(maps.Keys(t.seconds))
 	for i, id := range ids[:min(len(ids), maxThreads)] {
-		s.Set(ThreadCPUSeconds, seconds[id], strconv.Itoa(i))
+		s.Set(ThreadCPUSeconds, t.seconds[id], strconv.Itoa(i))
+	}
+	busiest, known := 0.0, false
+	for id, seconds := range t.seconds {
+		if earlier, ok := before.seconds[id]; ok && seconds >= earlier {
+			busiest, known = max(busiest, seconds-earlier), true
+		}
+	}
+	if passed := now.Sub(before.at).Seconds(); known && passed > 0 {
+		s.Set(BusiestThread, min(1, busiest/passed))
 	}
 }
 
@@ -157,9 +228,11 @@ func (p *Process) sampleConnections(s *engine.Status, backends []Backend, target
 		return
 	}
 	if _, port, err := SplitAddress(p.Clients); err == nil {
-		n := float64(p.sockets.clients(port))
-		s.Set(ClientConnections, n)
-		s.Set(engine.Connections, n)
+		if _, reported := s.Get(ClientConnections); !reported {
+			n := float64(p.sockets.clients(port))
+			s.Set(ClientConnections, n)
+			s.Set(engine.Connections, n)
+		}
 	}
 	if targets == nil {
 		return

@@ -9,6 +9,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine/aurora"
 	"github.com/benchwatch/benchwatch/agent/model/engine/galera"
 	"github.com/benchwatch/benchwatch/agent/model/engine/groupreplication"
+	"github.com/benchwatch/benchwatch/agent/model/engine/haproxy"
 	"github.com/benchwatch/benchwatch/agent/model/engine/mongodb"
 	"github.com/benchwatch/benchwatch/agent/model/engine/mysql"
 	"github.com/benchwatch/benchwatch/agent/model/engine/postgresql"
@@ -32,6 +33,7 @@ var Engines = []*engine.Engine{
 	mongodb.Engine,
 	postgresql.Engine,
 	atlasproxy.Engine,
+	haproxy.Engine,
 }
 
 // ByName returns the engine called name, or nil.
