@@ -24,7 +24,7 @@ const (
 // ProxyVersions are the versions that need not be installed. The installed version has the empty name.
 var ProxyVersions = map[Kind][]string{
 	HAProxy:     {"3.0", "3.2"},
-	PgBouncer:   {"1.24", "1.25"},
+	PgBouncer:   {"1.24", "1.26"},
 	MySQLRouter: {"9"},
 }
 

@@ -28,7 +28,7 @@ var releases = map[string]release{
 	"haproxy-3.0":    {"trixie", []string{"haproxy"}, "usr/sbin/haproxy"},
 	"haproxy-3.2":    {"sid", []string{"haproxy"}, "usr/sbin/haproxy"},
 	"pgbouncer-1.24": {"trixie", []string{"pgbouncer"}, "usr/sbin/pgbouncer"},
-	"pgbouncer-1.25": {"sid", []string{"pgbouncer"}, "usr/sbin/pgbouncer"},
+	"pgbouncer-1.26": {"sid", []string{"pgbouncer"}, "usr/sbin/pgbouncer"},
 	"mysqlrouter":    {"sid", []string{"mysql-router"}, "usr/bin/mysqlrouter"},
 }
 

@@ -194,7 +194,7 @@ func ExampleLoad() {
 	_, err := Load("testdata/bad/unknown_engine.yml")
 	fmt.Println(err)
 	// Output:
-	// testdata/bad/unknown_engine.yml:5: targets[0].engine: unknown engine "oracle": expected one of mysql, mongodb, postgresql, atlas
+	// testdata/bad/unknown_engine.yml:5: targets[0].engine: unknown engine "oracle": expected one of mysql, mongodb, postgresql, atlas, haproxy, pgbouncer, mysqlrouter, proxysql
 }
 
 // The example in the documentation works.

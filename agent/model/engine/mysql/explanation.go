@@ -47,7 +47,7 @@ var _ = cause.Declare(cause.Explanation{
 	}},
 	Settings: map[cause.Limit]string{cause.Connections: "max_connections"},
 	Messages: map[cause.Limit][]string{cause.Connections: {"Too many connections", "max_user_connections"}},
-	Programs: []string{"mysqld", "mariadbd", "tidb-server", "tikv-server", "pd-server", "tiflash", "TiFlashMain", "proxysql", "maxscale", "mysqlrouter"},
+	Programs: []string{"mysqld", "mariadbd", "tidb-server", "tikv-server", "pd-server", "tiflash", "TiFlashMain", "maxscale"},
 })
 
 // isUnflushed reports whether, by its settings, no commit waits until the redo or the binary log is on disk.

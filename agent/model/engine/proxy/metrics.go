@@ -37,6 +37,9 @@ var (
 	TransactionSecondsTotal = measure.NewCounter("proxy_transaction_seconds_total",
 		"Time that clients had a connection to a backend within transactions (PgBouncer).", "backend_role")
 
+	QuerySecondsTotal = measure.NewCounter("proxy_query_seconds_total",
+		"Time that clients waited for answers of a backend to their queries (PgBouncer).", "backend_role")
+
 	ConnectSeconds = measure.NewGauge("proxy_backend_connect_seconds",
 		"Time to connect to a backend: the mean of the last 512 connections (HAProxy), or a ping (ProxySQL).", "backend", "backend_role")
 	SlowestConnect = measure.NewGauge("proxy_connect_seconds",
@@ -77,6 +80,9 @@ var (
 	OpenFDs       = measure.NewGauge("proxy_open_fds", "Open files and sockets of the proxy's process.")
 )
 
+// PoolActive is the state of a connection in a pool that a client has.
+const PoolActive = "active"
+
 // The measures of a proxy. Those that rules and causes read are exported.
 var (
 	_ = engine.ServerCPU.Or(measure.RateOf(CPUSeconds))
@@ -113,5 +119,13 @@ var (
 		measure.PerSecond, measure.Increase, measure.RateOf(CheckFailuresTotal))
 	Downs = engine.NewMeasure(538, "proxy_downs", "Servers marked down", "times per second that the proxy marked a server as down",
 		measure.PerSecond, measure.Increase, measure.RateOf(DownsTotal))
+	// InTransactions, InQueries and Assigned are connections to servers: those within a transaction, those with a query, and
+	// all that clients hold.
+	InTransactions = engine.NewMeasure(540, "proxy_in_transactions", "Connections in a transaction", "connections to servers, on average",
+		measure.Count, measure.Mean, measure.RateOf(TransactionSecondsTotal))
+	InQueries = engine.NewMeasure(541, "proxy_in_queries", "Connections with a query", "connections to servers, on average",
+		measure.Count, measure.Mean, measure.RateOf(QuerySecondsTotal))
+	Assigned = engine.NewMeasure(542, "proxy_assigned", "Connections that clients hold", "connections to servers that a client of the proxy has",
+		measure.Count, measure.Mean, measure.ValueOf(PoolConnections).On("state", PoolActive))
 	_ = engine.NewImbalance(40, "imbalance_sessions", "sessions", "backend", Sessions)
 )

@@ -12,7 +12,10 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine/haproxy"
 	"github.com/benchwatch/benchwatch/agent/model/engine/mongodb"
 	"github.com/benchwatch/benchwatch/agent/model/engine/mysql"
+	"github.com/benchwatch/benchwatch/agent/model/engine/mysqlrouter"
+	"github.com/benchwatch/benchwatch/agent/model/engine/pgbouncer"
 	"github.com/benchwatch/benchwatch/agent/model/engine/postgresql"
+	"github.com/benchwatch/benchwatch/agent/model/engine/proxysql"
 	"github.com/benchwatch/benchwatch/agent/model/engine/replication"
 	"github.com/benchwatch/benchwatch/agent/model/engine/sessions"
 	"github.com/benchwatch/benchwatch/agent/model/engine/statements"
@@ -34,6 +37,9 @@ var Engines = []*engine.Engine{
 	postgresql.Engine,
 	atlasproxy.Engine,
 	haproxy.Engine,
+	pgbouncer.Engine,
+	mysqlrouter.Engine,
+	proxysql.Engine,
 }
 
 // ByName returns the engine called name, or nil.
