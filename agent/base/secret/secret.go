@@ -179,6 +179,26 @@ var shapes = []shape{
 		regexp.MustCompile(`(?m)(option p with value ')(.*?)('?[ \t\r]*)$`),
 		"${1}" + Blank + "${3}",
 	},
+	{ // HammerDB's echo of a setting that changes.
+		triggersOf("pass", " from "),
+		regexp.MustCompile(`(?m)(\bChanged \w+:\w*pass\w* from ).*( for \w+)`),
+		"${1}" + Blank + " to " + Blank + "${2}",
+	},
+	{ // HammerDB's echo of a setting that stays.
+		triggersOf("pass", " is the same as existing value "),
+		regexp.MustCompile(`(?m)(\bValue ).*( for \w+:\w*pass\w* is the same as existing value ).*(, no change made)`),
+		"${1}" + Blank + "${2}" + Blank + "${3}",
+	},
+	{ // HammerDB's scripts in Tcl.
+		triggersOf("diset"),
+		regexp.MustCompile(`(\bdiset[ \t]+\w+[ \t]+\w*pass\w*[ \t]+)(\{[^}\n]*\}|"[^"\n]*"|[^\s;]+)`),
+		"${1}" + Blank,
+	},
+	{ // HammerDB's scripts in Python.
+		triggersOf("diset"),
+		regexp.MustCompile(`(\bdiset\(\s*['"]\w+['"]\s*,\s*['"]\w*pass\w*['"]\s*,\s*)` + quoted),
+		"${1}'" + Blank + "'",
+	},
 	{ // SQL: IDENTIFIED [WITH|VIA plugin] BY|AS|USING [PASSWORD] 'x'
 		triggersOf("identified"),
 		regexp.MustCompile(`(?i)(identified\s+(?:(?:with|via)\s+[^'";\n]{0,100}?\s)?(?:by|as|using)\s+(?:password\s+)?)` + quoted),

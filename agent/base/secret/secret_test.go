@@ -73,6 +73,11 @@ func TestText(t *testing.T) {
 		{"API key", "apiKey: abc", "apiKey: ***"},
 
 		// What tools print.
+		{"a setting of HammerDB that changes", "Changed tpcc:maria_pass from maria to hp for MariaDB", "Changed tpcc:maria_pass from *** to *** for MariaDB"},
+		{"a setting of HammerDB that stays", "Value hp for tpcc:maria_pass is the same as existing value hp, no change made", "Value *** for tpcc:maria_pass is the same as existing value ***, no change made"},
+		{"HammerDB's dictionary", " pg_superuserpass       = hp", " pg_superuserpass       = ***"},
+		{"HammerDB's script", "diset tpcc maria_pass {h p}", "diset tpcc maria_pass ***"},
+		{"HammerDB's script in Python", "diset('tpcc','maria_pass','hp')", "diset('tpcc','maria_pass','***')"},
 		{"tpcc-mysql's options", "option p with value 'it's x'", "option p with value '***'"},
 		{"tpcc-mysql's parameters", "       [pass]: a b", "       [pass]: ***"},
 		{"sysbench's debug", `DEBUG: mysql_real_connect(0x7f18a401b630, "127.0.0.1", "bench", "p", "x", "sb05", 3317, "(null)", CLIENT_MULTI_STATEMENTS)`,

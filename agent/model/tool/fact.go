@@ -94,5 +94,5 @@ func (f *facts) attach(r *Report) {
 	if len(f.pending) == 0 || r.Kind != Start && r.Kind != Interval && r.Kind != Summary {
 		return
 	}
-	r.Labels, f.pending = f.pending, nil
+	r.Labels, f.pending = append(r.Labels, f.pending...), nil
 }

@@ -64,9 +64,9 @@ func (m *Meta) Fact(name string) string {
 	return ""
 }
 
-// IsPreparation reports whether the run fills or empties tables.
+// IsPreparation reports whether the run fills, checks or empties tables.
 func (m *Meta) IsPreparation() bool {
-	return m.Verb == "prepare" || m.Verb == "cleanup" || m.Verb == "load"
+	return m.Verb == "prepare" || m.Verb == "check" || m.Verb == "cleanup" || m.Verb == "load"
 }
 
 // FactNames returns the names of the facts that every run has, in the order of

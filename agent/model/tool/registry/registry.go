@@ -3,8 +3,10 @@ package registry
 
 import (
 	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/model/tool/benchbase"
 	"github.com/benchwatch/benchwatch/agent/model/tool/gotpc"
 	"github.com/benchwatch/benchwatch/agent/model/tool/goycsb"
+	"github.com/benchwatch/benchwatch/agent/model/tool/hammerdb"
 	"github.com/benchwatch/benchwatch/agent/model/tool/hdrlog"
 	"github.com/benchwatch/benchwatch/agent/model/tool/mysqlslap"
 	"github.com/benchwatch/benchwatch/agent/model/tool/pgbench"
@@ -22,5 +24,7 @@ var Tools = tool.Set{
 	gotpc.Tool,
 	mysqlslap.Tool,
 	pgbench.Tool,
+	hammerdb.Tool,
+	benchbase.Tool,
 	hdrlog.Tool,
 }

@@ -1,0 +1,317 @@
+package benchbase
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/model/tool/message"
+	"github.com/benchwatch/benchwatch/agent/model/tool/scan"
+)
+
+// Parser reads the log of BenchBase, or one of its files.
+//
+// The monitor's lines have a time only as part of the log's header. Their interval is the monitor's, and the clock counts
+// them from the start of the first phase. The interval in which the warm-up ended counts as warm-up: a part of it is not
+// in the summary.
+type Parser struct {
+	number  int
+	run     run
+	counts  counts
+	samples samples
+	json    json
+	report  tool.Report
+	// held is the summary of the current run, until its counts by procedure were read.
+	held    tool.Report
+	holding bool
+}
+
+// run is the state of the current run.
+type run struct {
+	workload, verb string
+	threads        series.Optional[int]
+	started        bool // its Start was reported
+	interval       int  // of the monitor in milliseconds; 0: unknown
+	counted        int  // lines of the monitor, with the first one, which covers nothing
+	phase          tool.Phase
+	straddles      bool // the interval in which the warm-up ended is not over
+	seconds        float64
+	ended          bool
+}
+
+// Parse implements tool.Parser.
+func (p *Parser) Parse(line tool.Line, emit func(*tool.Report)) tool.Verdict {
+	if line.Cut {
+		return tool.Malformed
+	}
+	text := bytes.TrimRight(line.Text, "\r ")
+	if line.Stream == tool.Stderr {
+		return p.stderr(text, emit)
+	}
+	if bytes.IndexByte(text, 0x1b) >= 0 {
+		text = withoutColours(text)
+	}
+	text, level := body(text)
+	if len(text) == 0 {
+		return tool.Ignored
+	}
+	switch {
+	case p.samples.columns != nil && '0' <= text[0] && text[0] <= '9':
+		return p.sample(text, emit)
+	case scan.HasPrefix(text, samplesHeader):
+		return p.openSamples(text, emit)
+	case text[0] == ' ' && p.json.open:
+		return p.member(text, emit)
+	case scan.HasPrefix(text, ` "Start timestamp (milliseconds)": `):
+		p.openJSON(emit)
+		return p.member(text, emit)
+	}
+	l := scan.New(text)
+	switch {
+	case l.Literal("Throughput: "):
+		return p.throughput(l, emit)
+	case l.Literal("PHASE START :: "):
+		return p.phase(l.Rest(), emit)
+	case l.Literal("MEASURE :: "):
+		p.need(emit)
+		p.run.straddles = p.run.counted > 0
+		p.run.phase = tool.Measure
+		return tool.Reported
+	case l.Literal("Starting MonitorThread Interval ["):
+		if n, ok := l.Int(); ok {
+			p.run.interval, p.run.counted = n, 0
+			return tool.Reported
+		}
+		return tool.Malformed
+	case l.Literal("Rate limited reqs/s: Results("):
+		return p.summary(l, emit)
+	case l.Literal("Benchmark: "):
+		return p.banner(l.Rest(), emit)
+	case l.Literal("Terminals: "):
+		if n, ok := l.Int(); ok {
+			p.run.threads = series.Some(n)
+		}
+		return tool.Reported
+	case l.Literal("TPM-C: "):
+		return p.tpmC(l)
+	case l.Literal("Skipping benchmark workload execution"):
+		if !p.run.ended && !p.run.started {
+			p.run.verb = "load"
+			p.start(0, emit)
+		}
+		return tool.Reported
+	case level == "ERROR", l.Literal("Unexpected error when "):
+		return p.fail(text, emit)
+	}
+	return p.count(text, emit)
+}
+
+// levels are log4j's and logback's levels that matter.
+var levels = []string{"INFO", "WARN", "ERROR", "DEBUG"}
+
+// body returns a line without the header of a logger, and the header's level. Headers are "[INFO ] 2026-11-27
+// 14:35:18,708 [main]  com.oltpbenchmark.DBWorkload main - " and OLTPBench's "02:24:40,072 (DBWorkload.java:849) INFO  - ".
+func body(text []byte) (rest []byte, level string) {
+	if len(text) == 0 || text[0] != '[' && text[0] != '(' && (text[0] < '0' || text[0] > '9') {
+		return text, ""
+	}
+	head, rest, ok := bytes.Cut(text, []byte(" - "))
+	if !ok || len(head) > 200 {
+		return text, ""
+	}
+	for _, l := range levels {
+		if bytes.Contains(head, []byte(l)) {
+			return rest, l
+		}
+	}
+	return text, ""
+}
+
+func withoutColours(text []byte) []byte {
+	out := make([]byte, 0, len(text))
+	for i := 0; i < len(text); i++ {
+		if text[i] != 0x1b {
+			out = append(out, text[i])
+			continue
+		}
+		for i < len(text) && (text[i] < 'A' || text[i] == '[') {
+			i++
+		}
+	}
+	return out
+}
+
+// banner begins a run: "Benchmark:                       TPCC {com.oltpbenchmark.benchmarks.tpcc.TPCCBenchmark}".
+func (p *Parser) banner(text []byte, emit func(*tool.Report)) tool.Verdict {
+	name, _, ok := bytes.Cut(bytes.TrimSpace(text), []byte(" {"))
+	if !ok || !scan.Only(name, scan.Digits+"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-, ") {
+		return tool.Ignored
+	}
+	p.Close(emit)
+	p.run = run{workload: strings.ToLower(string(name))}
+	p.number++
+	return tool.Reported
+}
+
+// phase reads the beginning of a phase.
+func (p *Parser) phase(text []byte, emit func(*tool.Report)) tool.Verdict {
+	if p.run.ended {
+		p.Close(emit)
+		p.run = run{}
+		p.number++
+	}
+	if workload := field(text, "Workload"); p.run.workload == "" {
+		p.run.workload = strings.ToLower(workload)
+	}
+	if workers := scan.New([]byte(field(text, "ActiveWorkers"))); !p.run.started {
+		if n, ok := workers.Int(); ok {
+			p.run.threads = series.Some(n)
+		}
+	}
+	rate := scan.New([]byte(field(text, "Rate")))
+	target, _ := rate.Int()
+	p.run.verb = "run"
+	if !p.run.started {
+		p.run.phase = tool.Warmup
+	}
+	p.start(target, emit)
+	return tool.Reported
+}
+
+// field returns the value of "[name=value]".
+func field(text []byte, name string) string {
+	_, after, ok := bytes.Cut(text, []byte("["+name+"="))
+	value, _, end := bytes.Cut(after, []byte("]"))
+	if !ok || !end || len(value) > 64 {
+		return ""
+	}
+	return string(value)
+}
+
+// need begins a run unless one has begun.
+func (p *Parser) need(emit func(*tool.Report)) {
+	if p.number == 0 || p.run.ended {
+		p.Close(emit)
+		p.run = run{}
+		p.number++
+	}
+	p.start(0, emit)
+}
+
+// start reports the beginning of the run once.
+func (p *Parser) start(rate int, emit func(*tool.Report)) {
+	p.number = max(p.number, 1)
+	if p.run.started {
+		return
+	}
+	p.run.started = true
+	r := &p.report
+	r.Reset(tool.Start, p.number)
+	r.Tool, r.Workload, r.Command, r.Threads, r.TargetRate, r.Phase = Name, p.run.workload, p.run.verb, p.run.threads, rate, p.run.phase
+	emit(r)
+}
+
+// throughput reads a line of the monitor, "Throughput: 204.0 txn/sec".
+func (p *Parser) throughput(l scan.Line, emit func(*tool.Report)) tool.Verdict {
+	rate, _, ok := l.Number(0)
+	if !ok || !l.Literal(" txn/sec") {
+		return tool.Malformed
+	}
+	if p.run.ended {
+		return tool.Ignored
+	}
+	p.need(emit)
+	if p.run.counted++; p.run.counted == 1 && p.run.interval > 0 {
+		return tool.Reported // the monitor has just begun
+	}
+	r := &p.report
+	r.Reset(tool.Interval, p.number)
+	r.Phase, r.Threads = p.run.phase, p.run.threads
+	if p.run.straddles {
+		r.Phase, p.run.straddles = tool.Warmup, false
+	}
+	if seconds := float64(p.run.interval) / 1000; seconds > 0 {
+		r.IntervalSeconds = series.Some(seconds)
+		r.ElapsedSeconds = series.Some(seconds * float64(p.run.counted-1))
+	}
+	r.AddRate(tool.Transaction, rate)
+	emit(r)
+	return tool.Reported
+}
+
+// summary reads "state=EXIT, nanoSeconds=30000056476, measuredRequests=11347) = 378.2326 requests/sec (throughput), …".
+func (p *Parser) summary(l scan.Line, emit func(*tool.Report)) tool.Verdict {
+	failed := bytes.HasPrefix(l.Rest(), []byte("state=ERROR"))
+	_, ok := l.Until("nanoSeconds=")
+	nanoseconds, read := l.Count()
+	if !ok || !read || !l.Literal(", measuredRequests=") {
+		return tool.Malformed
+	}
+	n, ok := l.Count()
+	if !ok || !l.Literal(") = ") {
+		return tool.Malformed
+	}
+	p.need(emit)
+	p.run.seconds = float64(nanoseconds) / 1e9
+	rate, _, ok := l.Number(0)
+	if !ok {
+		return tool.Malformed
+	}
+	r := &p.held
+	r.Reset(tool.Summary, p.number)
+	r.Threads, r.ElapsedSeconds = p.run.threads, series.Some(p.run.seconds)
+	r.AddCount(tool.Transaction, n)
+	r.AddRate(tool.Transaction, rate)
+	if failed {
+		r.Failed, r.Message = true, "BenchBase ended in the state ERROR"
+	}
+	p.holding, p.run.ended = true, true
+	return tool.Reported
+}
+
+// release reports the summary of the current run.
+func (p *Parser) release(emit func(*tool.Report)) {
+	if p.holding {
+		p.holding = false
+		emit(&p.held)
+	}
+}
+
+// tpmC reads a line of forks that print TPC-C's metric.
+func (p *Parser) tpmC(l scan.Line) tool.Verdict {
+	v, _, ok := l.Number(0)
+	if !ok || !p.holding {
+		return tool.Ignored
+	}
+	p.held.Set(tool.TpmC, v)
+	return tool.Reported
+}
+
+func (p *Parser) fail(text []byte, emit func(*tool.Report)) tool.Verdict {
+	if !p.run.ended {
+		p.need(emit)
+	}
+	p.report.ResetError(max(p.number, 1), message.Clean(text), bytes.HasPrefix(text, []byte("Unexpected error when ")))
+	emit(&p.report)
+	return tool.Reported
+}
+
+// stderr reads a line of standard error, which has only what Java writes when the program can't start or ends by itself.
+func (p *Parser) stderr(text []byte, emit func(*tool.Report)) tool.Verdict {
+	if !scan.HasAnyPrefix(text, "Exception in thread ", "Error: ") {
+		return tool.Ignored
+	}
+	var r tool.Report
+	r.ResetError(1, message.Clean(text), true)
+	emit(&r)
+	return tool.Reported
+}
+
+// Close implements tool.Parser.
+func (p *Parser) Close(emit func(*tool.Report)) {
+	p.endCounts()
+	p.release(emit)
+	p.endSamples(emit)
+	p.endJSON(emit)
+}
