@@ -55,6 +55,8 @@ type parsedLine struct {
 	ToolVersion string  `json:"tool_version,omitempty"`
 	Workload    string  `json:"workload,omitempty"`
 	Command     string  `json:"command,omitempty"`
+	// Labels are facts that the output shows since the previous object.
+	Labels map[string]string `json:"labels,omitempty"`
 	Elapsed     float64 `json:"elapsed_seconds,omitempty"`
 	Interval    float64 `json:"interval_seconds,omitempty"`
 	Threads     int     `json:"threads,omitempty"`

@@ -74,7 +74,7 @@ type Row struct {
 	// Limits is what limited the run; absent while it is in progress.
 	Limits *limits.Verdict `json:"limits,omitempty"`
 
-	// Stalls are the dips of the throughput, StallEffect is what they cost. NewRow leaves both out.
+	// Stalls are the dips of the throughput, StallEffect is what they cost.
 	Stalls      []Stall      `json:"stalls,omitempty"`
 	StallEffect *StallEffect `json:"stall_effect,omitempty"`
 
