@@ -50,16 +50,16 @@ type parsedLine struct {
 	// Kind is start, interval, summary, histogram or error.
 	Kind string `json:"kind"`
 	// Run counts the runs in one file.
-	Run         int     `json:"run"`
-	Tool        string  `json:"tool,omitempty"`
-	ToolVersion string  `json:"tool_version,omitempty"`
-	Workload    string  `json:"workload,omitempty"`
-	Command     string  `json:"command,omitempty"`
+	Run         int    `json:"run"`
+	Tool        string `json:"tool,omitempty"`
+	ToolVersion string `json:"tool_version,omitempty"`
+	Workload    string `json:"workload,omitempty"`
+	Command     string `json:"command,omitempty"`
 	// Labels are facts that the output shows since the previous object.
-	Labels map[string]string `json:"labels,omitempty"`
-	Elapsed     float64 `json:"elapsed_seconds,omitempty"`
-	Interval    float64 `json:"interval_seconds,omitempty"`
-	Threads     int     `json:"threads,omitempty"`
+	Labels   map[string]string `json:"labels,omitempty"`
+	Elapsed  float64           `json:"elapsed_seconds,omitempty"`
+	Interval float64           `json:"interval_seconds,omitempty"`
+	Threads  int               `json:"threads,omitempty"`
 	// Phase is warmup or measure.
 	Phase string `json:"phase,omitempty"`
 	// Checkpoint is set in a summary that is not the last one.
