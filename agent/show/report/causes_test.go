@@ -25,7 +25,14 @@ without an engine are about the tool and its machine.
 | cause | engine | explains | evidence | to confirm it |
 |---|---|---|---|---|
 `)
+	meanings, err := os.ReadFile("../../../docs/meaning/causes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, d := range cause.All() {
+		if !strings.Contains(string(meanings), "**"+d.Name+"**") {
+			t.Errorf("docs/meaning/causes.md does not say what **%s** means and what to do", d.Name)
+		}
 		limits := make([]string, len(d.Of))
 		for i, l := range d.Of {
 			limits[i] = string(l)
