@@ -6,12 +6,8 @@ package config
 
 import (
 	"cmp"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"log/slog"
-	"net"
-	"net/url"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -21,7 +17,6 @@ import (
 	"sync"
 	"time"
 
-	commoncfg "github.com/prometheus/common/config"
 	"github.com/prometheus/common/model"
 
 	"github.com/benchwatch/benchwatch/agent/base/secret"
@@ -39,19 +34,19 @@ import (
 
 // Config is the content of benchwatch.yml.
 type Config struct {
-	DataDir          string        `key:"data_dir,path,restart"`
-	SampleInterval   time.Duration `key:"sample_interval,restart" default:"1s"`
-	Runs             Runs          `key:"runs"`
-	Logs             []Log         `key:"logs"`
-	Targets          []Target      `key:"targets"`
-	Hosts            []Host        `key:"hosts"`
-	Proxies          []Proxy       `key:"proxies"`
-	Tools            []Tool        `key:"tools"`
-	Grafana          Grafana       `key:"grafana"`
-	Prometheus       Prometheus    `key:"prometheus"`
-	Archive          Archive       `key:"archive,alone=url"`
-	Peers            []Peer        `key:"peers"`
-	WebhookTokenFile string        `key:"webhook_token_file,file"`
+	DataDir          string        `yaml:"data_dir" text:"path" reload:"restart"`
+	SampleInterval   time.Duration `yaml:"sample_interval" reload:"restart" default:"1s"`
+	Runs             Runs          `yaml:"runs"`
+	Logs             []Log         `yaml:"logs"`
+	Targets          []Target      `yaml:"targets"`
+	Hosts            []Host        `yaml:"hosts"`
+	Proxies          []Proxy       `yaml:"proxies"`
+	Tools            []Tool        `yaml:"tools"`
+	Grafana          Grafana       `yaml:"grafana"`
+	Prometheus       Prometheus    `yaml:"prometheus"`
+	Archive          Archive       `yaml:"archive" alone:"url"`
+	Peers            []Peer        `yaml:"peers"`
+	WebhookTokenFile string        `yaml:"webhook_token_file" text:"file"`
 
 	described []*tool.Tool // made from Tools
 	files     []string     // named by keys of the file
@@ -140,28 +135,11 @@ func (c *Config) checkTargets() error {
 	return nil
 }
 
-// checkEngine returns what the engine rejects about the target, such as an unknown option. It reads
-// no files and does not connect.
-func (t *Target) checkEngine() error {
-	target := t.plain()
-	if t.PasswordFile != "" || t.PasswordEnv != "" {
-		target.Password = "unknown"
-	}
-	if t.TLS != nil {
-		target.TLS = &tls.Config{}
-	}
-	prober, err := Open(target, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return err
-	}
-	return prober.Close()
-}
-
 // Runs are limits on runs.
 type Runs struct {
-	MaxLive      int           `key:"max_live" default:"64"`
-	MaxKept      int           `key:"max_kept" default:"256"`
-	DrainTimeout time.Duration `key:"drain_timeout" default:"5m"`
+	MaxLive      int           `yaml:"max_live" default:"64"`
+	MaxKept      int           `yaml:"max_kept" default:"256"`
+	DrainTimeout time.Duration `yaml:"drain_timeout" default:"5m"`
 }
 
 func (r *Runs) check() error {
@@ -171,12 +149,12 @@ func (r *Runs) check() error {
 
 // Log is a set of log files that a tool writes without benchwatch.
 type Log struct {
-	Path      string            `key:"path,path"`
-	Tool      string            `key:"tool"`
-	Labels    map[string]string `key:"labels"`
-	Cluster   string            `key:"cluster"`
-	Targets   []string          `key:"targets"`
-	Generator string            `key:"generator"`
+	Path      string            `yaml:"path" text:"path"`
+	Tool      string            `yaml:"tool"`
+	Labels    map[string]string `yaml:"labels"`
+	Cluster   string            `yaml:"cluster"`
+	Targets   []string          `yaml:"targets"`
+	Generator string            `yaml:"generator"`
 }
 
 func (l *Log) check() error {
@@ -198,140 +176,29 @@ func (l *Log) selection() *rundir.Selection {
 
 // Proxy is an address at which clients reach a cluster.
 type Proxy struct {
-	Address  string `key:"address"`
-	Behind   string `key:"behind"`
-	Nodename string `key:"nodename"`
+	Address  string `yaml:"address"`
+	Behind   string `yaml:"behind"`
+	Nodename string `yaml:"nodename"`
 }
 
 func (p *Proxy) check() error {
 	return cmp.Or(in("address", CheckAddress(p.Address)), in("behind", required(p.Behind, "the cluster of the servers")))
 }
 
-// Target is a server to sample.
-type Target struct {
-	Name         string            `key:"name"`
-	Engine       string            `key:"engine"`
-	Address      string            `key:"address"`
-	Cluster      string            `key:"cluster"`
-	Behind       string            `key:"behind"`
-	Nodename     string            `key:"nodename"`
-	NodeExporter string            `key:"node_exporter"`
-	CloudWatch   string            `key:"cloudwatch"`
-	Role         string            `key:"role"`
-	User         string            `key:"user"`
-	PasswordFile string            `key:"password_file,file"`
-	PasswordEnv  string            `key:"password_env"`
-	TLS          *TLS              `key:"tls"` // nil: no TLS
-	Options      map[string]string `key:"options"`
-
-	// password is the target's password if it is not in a file.
-	password engine.Secret
-	// tls is the login's, if the target has one from a tool.
-	tls tool.TLS
-	// discover and hearsay are as in engine.Target.
-	discover, hearsay bool
-}
-
-func (t *Target) check() error {
-	known := required(t.Engine, "one of "+strings.Join(engines.Names(), ", "))
-	if t.Engine != "" && engines.ByName(t.Engine) == nil {
-		known = unknownEngine(t.Engine)
-	}
-	var twice error
-	if t.PasswordFile != "" && t.PasswordEnv != "" {
-		twice = errors.New("is set besides password_file: use one of them")
-	}
-	return cmp.Or(in("name", required(t.Name, "a short name, used as label target")),
-		in("engine", known), in("address", CheckAddress(t.Address)),
-		in("node_exporter", CheckURL(t.NodeExporter)), in("password_env", twice))
-}
-
-// TLS configures the TLS connection to a target.
-type TLS struct {
-	CA                 string               `key:"ca"`
-	CAFile             string               `key:"ca_file,file"`
-	Cert               string               `key:"cert"`
-	CertFile           string               `key:"cert_file,file"`
-	KeyFile            string               `key:"key_file,file"`
-	ServerName         string               `key:"server_name"`
-	InsecureSkipVerify bool                 `key:"insecure_skip_verify" default:"false"`
-	MinVersion         commoncfg.TLSVersion `key:"min_version" default:"TLS12"`
-	MaxVersion         commoncfg.TLSVersion `key:"max_version"`
-}
-
-func (t *TLS) check() error {
-	settings := t.settings()
-	return in("key_file", settings.Validate())
-}
-
-func (t *TLS) settings() commoncfg.TLSConfig {
-	return commoncfg.TLSConfig{
-		CA: t.CA, CAFile: t.CAFile, Cert: t.Cert, CertFile: t.CertFile, KeyFile: t.KeyFile, ServerName: t.ServerName,
-		InsecureSkipVerify: t.InsecureSkipVerify, MinVersion: t.MinVersion, MaxVersion: t.MaxVersion,
-	}
-}
-
-// load returns the settings with certificates read from files. The client's certificate is read
-// again for each connection, so that a new one is used at once.
-func (t *TLS) load() (*tls.Config, error) {
-	settings, err := t.read()
-	if err != nil || t.CertFile == "" && t.KeyFile == "" {
-		return settings, err
-	}
-	first := settings.GetClientCertificate
-	settings.GetClientCertificate = func(request *tls.CertificateRequestInfo) (*tls.Certificate, error) {
-		if now, err := t.read(); err == nil {
-			return now.GetClientCertificate(request)
-		}
-		return first(request) // a pipe can be read only once
-	}
-	return settings, nil
-}
-
-func (t *TLS) read() (*tls.Config, error) {
-	inline := t.settings()
-	for _, f := range []struct {
-		name *string
-		keep func(string)
-	}{
-		{&inline.CAFile, func(s string) { inline.CA = s }},
-		{&inline.CertFile, func(s string) { inline.Cert = s }},
-		{&inline.KeyFile, func(s string) { inline.Key = commoncfg.Secret(s) }},
-	} {
-		if *f.name == "" {
-			continue
-		}
-		data, err := secret.ReadFile(*f.name)
-		if err == nil && len(data) == 0 {
-			err = fmt.Errorf("%s is empty", *f.name)
-		}
-		if err != nil {
-			return nil, err
-		}
-		*f.name = ""
-		f.keep(string(data))
-	}
-	settings, err := commoncfg.NewTLSConfig(&inline)
-	if err != nil {
-		return nil, fmt.Errorf("tls: %w", err)
-	}
-	return settings, nil
-}
-
 // Tool is a benchmark tool that regular expressions describe.
 type Tool struct {
-	Name     string            `key:"name"`
-	Command  string            `key:"command,expression"`
-	Interval []string          `key:"interval"`
-	Summary  []string          `key:"summary"`
-	Error    []string          `key:"error"`
-	Units    map[string]string `key:"units"`
+	Name     string            `yaml:"name"`
+	Command  string            `yaml:"command" text:"expression"`
+	Interval []string          `yaml:"interval"`
+	Summary  []string          `yaml:"summary"`
+	Error    []string          `yaml:"error"`
+	Units    map[string]string `yaml:"units"`
 }
 
 // Grafana is the Grafana that receives markers.
 type Grafana struct {
-	URL       string `key:"url"`
-	TokenFile string `key:"token_file,file"`
+	URL       string `yaml:"url"`
+	TokenFile string `yaml:"token_file" text:"file"`
 }
 
 func (g *Grafana) check() error {
@@ -347,19 +214,19 @@ func (g *Grafana) check() error {
 
 // Prometheus is the Prometheus that stores the series.
 type Prometheus struct {
-	URL        string     `key:"url"`
-	CloudWatch CloudWatch `key:"cloudwatch"`
+	URL        string     `yaml:"url"`
+	CloudWatch CloudWatch `yaml:"cloudwatch"`
 }
 
 // CloudWatch names the series of an exporter of CloudWatch's metrics.
 type CloudWatch struct {
-	InstanceLabel   string `key:"instance_label" default:"dimension_DBInstanceIdentifier"`
-	CPU             string `key:"cpu" default:"aws_rds_cpuutilization_average"`
-	ReadIOPS        string `key:"read_iops" default:"aws_rds_read_iops_average"`
-	WriteIOPS       string `key:"write_iops" default:"aws_rds_write_iops_average"`
-	ReadThroughput  string `key:"read_throughput" default:"aws_rds_read_throughput_average"`
-	WriteThroughput string `key:"write_throughput" default:"aws_rds_write_throughput_average"`
-	QueueDepth      string `key:"queue_depth" default:"aws_rds_disk_queue_depth_average"`
+	InstanceLabel   string `yaml:"instance_label" default:"dimension_DBInstanceIdentifier"`
+	CPU             string `yaml:"cpu" default:"aws_rds_cpuutilization_average"`
+	ReadIOPS        string `yaml:"read_iops" default:"aws_rds_read_iops_average"`
+	WriteIOPS       string `yaml:"write_iops" default:"aws_rds_write_iops_average"`
+	ReadThroughput  string `yaml:"read_throughput" default:"aws_rds_read_throughput_average"`
+	WriteThroughput string `yaml:"write_throughput" default:"aws_rds_write_throughput_average"`
+	QueueDepth      string `yaml:"queue_depth" default:"aws_rds_disk_queue_depth_average"`
 }
 
 func (c *CloudWatch) check() error {
@@ -386,13 +253,13 @@ func (p *Prometheus) check() error { return in("url", CheckURL(p.URL)) }
 
 // Archive is where closed runs are kept for the team.
 type Archive struct {
-	URL             string        `key:"url"`
-	CredentialsFile string        `key:"credentials_file,file"`
-	Upload          bool          `key:"upload" default:"true"`
-	Output          bool          `key:"output" default:"true"`
-	Compression     string        `key:"compression" default:"zstd"`
-	Timeout         time.Duration `key:"timeout" default:"30s"`
-	CacheDir        string        `key:"cache_dir,path"`
+	URL             string        `yaml:"url"`
+	CredentialsFile string        `yaml:"credentials_file" text:"file"`
+	Upload          bool          `yaml:"upload" default:"true"`
+	Output          bool          `yaml:"output" default:"true"`
+	Compression     string        `yaml:"compression" default:"zstd"`
+	Timeout         time.Duration `yaml:"timeout" default:"30s"`
+	CacheDir        string        `yaml:"cache_dir" text:"path"`
 }
 
 func (a *Archive) check() error {
@@ -435,66 +302,11 @@ func required(value, expected string) error {
 	return nil
 }
 
-// CheckAddress reports what is wrong with the address of a server. It refuses user information,
-// which would be shown and logged but never used. The path of a socket can contain an @. The error
-// does not repeat the address.
-func CheckAddress(address string) error {
-	if strings.Contains(address, "@") && !strings.HasPrefix(address, "/") {
-		return errors.New("contains a user or password; these have their own keys, user and password_file")
-	}
-	if address == "" || strings.HasPrefix(address, "/") {
-		return required(address, "host:port")
-	}
-	if withoutPort(address) {
-		return nil
-	}
-	host, port, err := net.SplitHostPort(address)
-	if err != nil || host == "" {
-		return errors.New("expected host:port")
-	}
-	return checkPort(port)
-}
-
-// withoutPort reports whether an address is only a host.
-func withoutPort(address string) bool {
-	host := strings.TrimSuffix(strings.TrimPrefix(address, "["), "]")
-	return address != "" && !strings.HasPrefix(address, "/") && (!strings.Contains(address, ":") || net.ParseIP(host) != nil)
-}
-
-func checkPort(port string) error {
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return errors.New("expected a port from 1 to 65535")
-	}
-	return nil
-}
-
 func atLeast[T int | time.Duration](value, least T) error {
 	if value < least {
 		return fmt.Errorf("%v is too small: expected at least %v", value, least)
 	}
 	return nil
-}
-
-// CheckURL reports what is wrong with the address of a Grafana or a Prometheus. An empty address is
-// valid.
-func CheckURL(s string) error {
-	if s == "" {
-		return nil
-	}
-	u, err := url.Parse(s)
-	switch {
-	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		return errors.New("expected an http:// or https:// address")
-	case u.User != nil:
-		return errors.New("contains a user or password; use a token file")
-	case strings.HasSuffix(u.Host, ":") || u.Port() != "":
-		return checkPort(u.Port())
-	}
-	return nil
-}
-
-func unknownEngine(name string) error {
-	return fmt.Errorf("unknown engine %q: expected one of %s", name, strings.Join(engines.Names(), ", "))
 }
 
 // Default returns the configuration used without a file.
@@ -532,21 +344,6 @@ func (c *Config) NeedRestart(next *Config) []string {
 	return names
 }
 
-// EngineTargets returns the targets for the sampler, with passwords and certificates read from
-// files. It logs and leaves out targets whose files can't be read.
-func (c *Config) EngineTargets(log *slog.Logger) []engine.Target {
-	prepared, errs := together(len(c.Targets), func(i int) (engine.Target, error) { return c.Targets[i].prepare() })
-	var targets []engine.Target
-	for i, err := range errs {
-		if err != nil {
-			log.Error("target left out", "target", c.Targets[i].Name, "err", err)
-			continue
-		}
-		targets = append(targets, prepared[i])
-	}
-	return targets
-}
-
 // together calls f for 0 to n-1 concurrently, so that several files that hang take only as long as
 // one.
 func together[T any](n int, f func(i int) (T, error)) ([]T, []error) {
@@ -559,16 +356,6 @@ func together[T any](n int, f func(i int) (T, error)) ([]T, []error) {
 	return values, errs
 }
 
-// Target returns a target with its login. Its name must be one of the configuration's.
-func (c *Config) Target(name string) (engine.Target, error) {
-	for i := range c.Targets {
-		if c.Targets[i].Name == name {
-			return c.Targets[i].prepare()
-		}
-	}
-	return engine.Target{}, fmt.Errorf("the configuration has no target %s", name)
-}
-
 // Topology returns the given targets, all or some of EngineTargets, with the proxies and machines.
 func (c *Config) Topology(targets []engine.Target) *topology.Topology {
 	servers := &topology.Topology{Targets: targets, Engine: engines.ByName}
@@ -579,75 +366,6 @@ func (c *Config) Topology(targets []engine.Target) *topology.Topology {
 		servers.Proxies = append(servers.Proxies, topology.Proxy(p))
 	}
 	return servers
-}
-
-// Servers returns all targets without their secrets, for callers that do not connect.
-func (c *Config) Servers() []engine.Target {
-	targets := make([]engine.Target, len(c.Targets))
-	for i := range c.Targets {
-		targets[i] = c.Targets[i].plain()
-	}
-	return targets
-}
-
-// plain returns the target without its secrets, with a port in its address.
-func (t *Target) plain() engine.Target {
-	address := t.Address
-	if e := engines.ByName(t.Engine); e != nil && e.DefaultPort != "" && withoutPort(address) {
-		address = net.JoinHostPort(strings.Trim(address, "[]"), e.DefaultPort)
-	}
-	return engine.Target{
-		Name: t.Name, Engine: t.Engine, Address: address, Cluster: t.Cluster, Behind: t.Behind, Nodename: t.Nodename, Role: t.Role,
-		User: t.User, Options: t.Options, Discover: t.discover, Hearsay: t.hearsay,
-	}
-}
-
-func (t *Target) prepare() (engine.Target, error) {
-	target := t.plain()
-	target.Password = t.password
-	switch {
-	case t.PasswordFile != "":
-		file := t.PasswordFile
-		target.ReadPassword = func() (engine.Secret, error) {
-			password, err := secret.ReadPassword(file)
-			return engine.Secret(password), err
-		}
-		var err error
-		if target.Password, err = target.ReadPassword(); err != nil {
-			return target, err
-		}
-	case t.PasswordEnv != "":
-		password, set := os.LookupEnv(t.PasswordEnv)
-		if !set {
-			return target, fmt.Errorf("the environment has no variable %s, which password_env names", t.PasswordEnv)
-		}
-		target.Password = engine.Secret(password)
-	}
-	tlsConfig, optional, err := loginTLS(t.tls)
-	if t.TLS != nil {
-		tlsConfig, err = t.TLS.load()
-	}
-	if err != nil {
-		return target, err
-	}
-	if tlsConfig != nil {
-		if tlsConfig.ServerName == "" {
-			if host, _, err := net.SplitHostPort(target.Address); err == nil {
-				tlsConfig.ServerName = host
-			}
-		}
-		target.TLS, target.TLSOptional = tlsConfig, optional
-	}
-	return target, nil
-}
-
-// Open returns a prober of the target's engine. It does not connect.
-func Open(t engine.Target, log *slog.Logger) (engine.Prober, error) {
-	e := engines.ByName(t.Engine)
-	if e == nil {
-		return nil, unknownEngine(t.Engine)
-	}
-	return e.Open(t, log.With("target", t.Name))
 }
 
 // RunLogs returns the log files to follow.

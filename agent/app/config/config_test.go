@@ -158,7 +158,7 @@ func TestKeys(t *testing.T) {
 	}
 	for _, s := range []any{Config{}, Runs{}, Log{}, Target{}, TLS{}, Host{}, Proxy{}, Tool{}, Grafana{}, Prometheus{}, Archive{}, Peer{}} {
 		for f := range reflect.TypeOf(s).Fields() {
-			if f.IsExported() && f.Tag.Get("key") == "" {
+			if f.IsExported() && f.Tag.Get("yaml") == "" {
 				t.Errorf("%T.%s has no key", s, f.Name)
 			}
 		}

@@ -39,18 +39,6 @@ func (e *Error) Error() string {
 // Unwrap returns only the problem.
 func (e *Error) Unwrap() error { return errors.New(e.Problem) }
 
-// field is a key of a section. A section is a struct whose fields have the tag key:"NAME[,OPTION...]"
-// and perhaps default:"VALUE". The options of a text are path, file and expression; a key with restart
-// is not applied by a reload; a section with alone=KEY can be written as the value of that key.
-type field struct {
-	name    string
-	to      reflect.Value
-	kind    string // completes "expected …"
-	initial string // the default as YAML; Default sets computed ones
-	restart bool
-	alone   string
-}
-
 // checked is a section with conditions for its values, which hold even for keys that are missing.
 type checked interface {
 	// check returns the first mistake, made by in.
@@ -68,54 +56,6 @@ func in(path string, err error) error {
 		return nil
 	}
 	return &keyError{path, err}
-}
-
-// The kinds of keys that decoding distinguishes by their options.
-const (
-	kindText       = "a text"
-	kindExpression = "a regular expression" // which may look like a password
-	kindPath       = "a path"               // a relative one is relative to the configuration file
-	kindFile       = "a file"               // one that exists
-	kindSection    = "a set of keys"
-)
-
-func fieldsOf(section reflect.Value) []field {
-	var all []field
-	for i := range section.NumField() {
-		tag := section.Type().Field(i).Tag
-		words := strings.Split(tag.Get("key"), ",")
-		if words[0] == "" {
-			continue
-		}
-		f := field{name: words[0], to: section.Field(i), kind: kindOf(section.Field(i).Type()), initial: tag.Get("default")}
-		for _, word := range words[1:] {
-			switch option, value, _ := strings.Cut(word, "="); option {
-			case "restart":
-				f.restart = true
-			case "alone":
-				f.alone, f.kind = value, "a text or a set of keys"
-			default:
-				f.kind = map[string]string{"path": kindPath, "file": kindFile, "expression": kindExpression}[option]
-			}
-		}
-		all = append(all, f)
-	}
-	return all
-}
-
-func kindOf(t reflect.Type) string {
-	switch t {
-	case reflect.TypeFor[time.Duration]():
-		return "a duration such as 1s"
-	case reflect.TypeFor[commoncfg.TLSVersion]():
-		return "TLS10, TLS11, TLS12 or TLS13"
-	case reflect.TypeFor[[]string]():
-		return "a text or a list"
-	}
-	return map[reflect.Kind]string{
-		reflect.String: kindText, reflect.Int: "a whole number", reflect.Bool: "true or false", reflect.Map: "a set of names with a text each",
-		reflect.Struct: kindSection, reflect.Pointer: kindSection, reflect.Slice: "a list",
-	}[t.Kind()]
 }
 
 // decoder reads one file.
@@ -165,19 +105,6 @@ func decode(data []byte, file string, c *Config) error {
 	return err
 }
 
-// unknownTag returns the first node with a tag that YAML does not define, or nil.
-func unknownTag(n *yaml.Node) *yaml.Node {
-	if tag := n.ShortTag(); !n.IsZero() && tag != "" && !slices.Contains([]string{"!!map", "!!seq", "!!str", "!!int", "!!float", "!!bool", "!!null", "!!merge", "!!timestamp"}, tag) {
-		return n
-	}
-	for _, below := range n.Content {
-		if unknown := unknownTag(below); unknown != nil {
-			return unknown
-		}
-	}
-	return nil
-}
-
 // syntax converts an error of the YAML library.
 func (d *decoder) syntax(err error) error {
 	var load *yaml.LoadError
@@ -199,89 +126,6 @@ func (d *decoder) problem(n *yaml.Node, path, format string, args ...any) error 
 // expected returns the error for a node of the wrong type.
 func (d *decoder) expected(kind string, n *yaml.Node, path string) error {
 	return d.problem(n, path, "expected %s, found %s", kind, describe(n))
-}
-
-func describe(n *yaml.Node) string {
-	if isNull(n) {
-		return "nothing"
-	}
-	switch n.Kind {
-	case yaml.MappingNode:
-		return "a set of keys"
-	case yaml.SequenceNode:
-		return "a list"
-	default:
-		return fmt.Sprintf("%q", n.Value)
-	}
-}
-
-// resolve follows an alias to its anchor.
-func resolve(n *yaml.Node) *yaml.Node {
-	if n.Kind == yaml.AliasNode && n.Alias != nil {
-		return n.Alias
-	}
-	return n
-}
-
-// isNull reports whether the key has no value, which counts as if the key were missing.
-func isNull(n *yaml.Node) bool {
-	return n.IsZero() || n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null"
-}
-
-// pair is a key of a mapping with its value.
-type pair struct{ key, value *yaml.Node }
-
-// pairs returns the keys of a mapping, including those that << merges into it. Own keys win over
-// merged ones.
-func (d *decoder) pairs(n *yaml.Node, path string) ([]pair, error) {
-	var own []pair
-	var merged []*yaml.Node
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		k, v := n.Content[i], resolve(n.Content[i+1])
-		if d.pairsRead++; d.pairsRead > maxPairs {
-			return nil, d.problem(k, path, "too many aliases")
-		}
-		switch {
-		case k.Kind != yaml.ScalarNode:
-			return nil, d.problem(k, path, "expected a key, found %s", describe(k))
-		case k.Value == "<<" && k.Style == 0:
-			if v.Kind == yaml.SequenceNode {
-				merged = append(merged, v.Content...)
-			} else {
-				merged = append(merged, v)
-			}
-		case hasKey(own, k.Value):
-			return nil, d.problem(k, join(path, k.Value), "is set twice")
-		default:
-			own = append(own, pair{k, v})
-		}
-	}
-	for _, m := range merged {
-		if m = resolve(m); m.Kind != yaml.MappingNode {
-			return nil, d.problem(m, join(path, "<<"), "expected a set of keys, found %s", describe(m))
-		}
-		more, err := d.pairs(m, path)
-		if err != nil {
-			return nil, err
-		}
-		for _, p := range more {
-			if !hasKey(own, p.key.Value) {
-				own = append(own, p)
-			}
-		}
-	}
-	return own, nil
-}
-
-func hasKey(pairs []pair, name string) bool {
-	return slices.ContainsFunc(pairs, func(p pair) bool { return p.key.Value == name })
-}
-
-func join(path, name string) string {
-	if path == "" {
-		return name
-	}
-	return path + "." + name
 }
 
 // section reads a mapping into a section, then checks it.
@@ -330,31 +174,6 @@ func (d *decoder) position(path string) *yaml.Node {
 		path = path[:max(0, strings.LastIndexAny(path, ".["))]
 	}
 	return &yaml.Node{Line: 1}
-}
-
-func fieldNames(fields []field) string {
-	names := make([]string, len(fields))
-	for i, f := range fields {
-		names[i] = f.name
-	}
-	slices.Sort(names)
-	return strings.Join(names, ", ")
-}
-
-// setDefaults sets every key of a section to its default.
-func setDefaults(section reflect.Value) {
-	for _, f := range fieldsOf(section) {
-		if f.to.Kind() == reflect.Struct {
-			setDefaults(f.to)
-		}
-		if f.initial == "" {
-			continue
-		}
-		n := &yaml.Node{Kind: yaml.ScalarNode, Value: f.initial}
-		if err := (&decoder{}).value(f, n, f.name); err != nil {
-			panic(err) // an error in the declaration
-		}
-	}
 }
 
 // value reads the value of a key.
@@ -497,34 +316,4 @@ func (d *decoder) list(f field, n *yaml.Node, path string) error {
 		}
 	}
 	return nil
-}
-
-// Key is a key of benchwatch.yml, for its documentation.
-type Key struct {
-	Path    string // such as targets[].tls.ca_file
-	Kind    string // kind of its value, such as "a path"
-	Default string // as YAML; empty: none, or computed
-	Restart bool   // a change needs a restart of the agent
-}
-
-// Keys returns all keys in the order of the documentation. Sections and lists come before their keys.
-func Keys() []Key { return keysBelow(reflect.ValueOf(Default()).Elem(), "") }
-
-func keysBelow(section reflect.Value, path string) []Key {
-	var all []Key
-	for _, f := range fieldsOf(section) {
-		at := join(path, f.name)
-		all = append(all, Key{at, f.kind, f.initial, f.restart})
-		t := f.to.Type()
-		if t.Kind() == reflect.Slice {
-			at += "[]"
-		}
-		if t.Kind() == reflect.Slice || t.Kind() == reflect.Pointer {
-			t = t.Elem()
-		}
-		if t.Kind() == reflect.Struct {
-			all = append(all, keysBelow(reflect.New(t).Elem(), at)...)
-		}
-	}
-	return all
 }

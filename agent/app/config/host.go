@@ -17,12 +17,12 @@ import (
 
 // Host is a machine to sample that does not belong to a target.
 type Host struct {
-	Name         string `key:"name"`
-	NodeExporter string `key:"node_exporter"`
-	SSH          string `key:"ssh"`
-	SSHCommand   string `key:"ssh_command" default:"ssh"`
-	Cluster      string `key:"cluster"`
-	Role         string `key:"role" default:"server"`
+	Name         string `yaml:"name"`
+	NodeExporter string `yaml:"node_exporter"`
+	SSH          string `yaml:"ssh"`
+	SSHCommand   string `yaml:"ssh_command" default:"ssh"`
+	Cluster      string `yaml:"cluster"`
+	Role         string `yaml:"role" default:"server"`
 }
 
 // name returns the machine's unique name.

@@ -16,14 +16,14 @@ import (
 
 // Peer is another agent whose runs are mirrored.
 type Peer struct {
-	URL          string `key:"url"`
-	User         string `key:"user"`
-	PasswordFile string `key:"password_file,file"`
-	PasswordEnv  string `key:"password_env"`
-	TLS          *TLS   `key:"tls"` // nil: the system's certificates
-	Output       bool   `key:"output" default:"true"`
-	Metrics      bool   `key:"metrics" default:"false"`
-	MaxAge       string `key:"max_age" default:"24h"`
+	URL          string `yaml:"url"`
+	User         string `yaml:"user"`
+	PasswordFile string `yaml:"password_file" text:"file"`
+	PasswordEnv  string `yaml:"password_env"`
+	TLS          *TLS   `yaml:"tls"` // nil: the system's certificates
+	Output       bool   `yaml:"output" default:"true"`
+	Metrics      bool   `yaml:"metrics" default:"false"`
+	MaxAge       string `yaml:"max_age" default:"24h"`
 }
 
 func (p *Peer) check() error {
