@@ -22,6 +22,7 @@ var question = regexp.MustCompile(`(?m)^### (.*)\n`)
 // TestHowDoI runs every answer of "How do I …", in order, on a real server. What a reader replaces, the test replaces:
 // db1 is a MariaDB on loopback, and a run takes a second instead of a minute.
 func TestHowDoI(t *testing.T) {
+	t.Parallel()
 	for _, program := range []string{"sysbench", "mariadbd", "sshd", "jq", "curl", "openssl"} {
 		need.Program(t, program)
 	}
@@ -33,7 +34,6 @@ func TestHowDoI(t *testing.T) {
 	if questions := len(question.FindAll(text, -1)); questions < 40 || len(all) != questions {
 		t.Fatalf("%d questions, of at least 40, with %d blocks of commands", questions, len(all))
 	}
-	programs := build(t)
 	dir, err := os.MkdirTemp("", "howdoi-")
 	if err == nil {
 		err = os.Chmod(dir, 0o711) // the server runs as another user

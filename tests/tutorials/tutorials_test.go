@@ -5,6 +5,7 @@ package tutorials
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -51,28 +52,36 @@ func steps(t *testing.T, text string) []step {
 	return all
 }
 
-// build builds the two programs that tutorials use.
-func build(t *testing.T) (folder string) {
-	t.Helper()
-	folder = t.TempDir()
+// programs is the folder with the two programs that tutorials use.
+var programs string
+
+func TestMain(m *testing.M) { os.Exit(withPrograms(m.Run)) }
+
+// withPrograms builds the programs for the time of a call.
+func withPrograms(run func() int) int {
+	folder, err := os.MkdirTemp("", "tutorials-")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(folder)
+	programs = folder
 	for name, pkg := range map[string]string{"benchwatch": ".", "benchwatch-servers": "./internal/servers/cmd"} {
 		cmd := exec.Command("go", "build", "-o", filepath.Join(folder, name), pkg)
 		cmd.Dir = root
 		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("build %s: %v\n%s", name, err, out)
+			panic(fmt.Sprintf("build %s: %v\n%s", name, err, out))
 		}
 	}
-	return folder
+	return run()
 }
 
 // TestTutorials runs all commands of each tutorial in one shell each, which ends with
-// the first command that fails.
+// the first command that fails. They wait for their benchmarks most of the time, each on its own ports.
 func TestTutorials(t *testing.T) {
 	files, err := filepath.Glob(root + "/docs/tutorials/*.md")
 	if err != nil || len(files) < 5 {
 		t.Fatal(files, err)
 	}
-	programs := build(t)
 	needs := map[string][]string{
 		"galera-flow-control": {"sysbench", "mariadbd"}, "proxy": {"sysbench", "mariadbd", "haproxy"}, "ci-gate": {"sysbench"},
 		"four-generators": {"sysbench", "mariadbd", "sshd"},
@@ -87,6 +96,7 @@ func TestTutorials(t *testing.T) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			for _, program := range needs[name] {
 				need.Program(t, program)
 			}
