@@ -19,6 +19,7 @@ var trustedReads = map[string]string{
 	"app/cli/init.go: r.in.ReadString":             "its reader has a limit",
 	"base/clock/boot_linux.go: os.ReadFile":        "procfs",
 	"model/engine/proxy/sockets.go: os.ReadFile":   "procfs",
+	"model/host/witness.go: os.ReadFile":           "procfs",
 	"many/archive/location.go: os.ReadFile":        "sysfs, and the file with the user's credentials",
 	"model/engine/proxy/process.go: os.ReadFile":   "procfs",
 	"model/engine/postgresql/conn.go: os.ReadFile": "procfs",

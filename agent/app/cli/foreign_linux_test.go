@@ -100,7 +100,7 @@ func (m *foreign) replacements() map[string]func(path string) error {
 
 // files are the files that a run directory can have.
 var foreignFiles = []string{
-	rundir.MetaFile, rundir.StdoutFile, rundir.StderrFile, rundir.StatusFile, rundir.MarkersFile, rundir.LatenciesFile, "settings.jsonl", "statements.jsonl", "host.jsonl",
+	rundir.MetaFile, rundir.StdoutFile, rundir.StderrFile, rundir.StatusFile, rundir.MarkersFile, rundir.LatenciesFile, "settings.jsonl", "statements.jsonl", "stalls.jsonl", "host.jsonl",
 	".archive.json", ".connection.json", ".adopted", ".meta.lock", rundir.ToolLock, rundir.ObserverLock, rundir.MarkersLock, ".wrapper.lock",
 }
 

@@ -62,19 +62,21 @@ type Source interface {
 // Observer owns the parts, and their goroutines while Run is running. mu guards the configuration
 // and everything derived from it, which Reload replaces.
 type Observer struct {
-	log      *slog.Logger
-	dataDir  string
-	only     []string
-	watcher  *live.Watcher
-	sampler  Source
-	hosts    Source
-	markers  *marker.Deliverer
-	alerts   *alert.Receiver
-	page     *web.Page
-	uploader *archive.Uploader // nil: only some runs are observed
-	peers    *peer.Set         // nil: only some runs are observed
-	served   *peer.Server
-	gatherer *metrics.Gatherer
+	log     *slog.Logger
+	dataDir string
+	only    []string
+	watcher *live.Watcher
+	sampler Source
+	// witnesses are asked during stalls; nil: the samples are of a replay.
+	witnesses *engine.Witnesses
+	hosts     Source
+	markers   *marker.Deliverer
+	alerts    *alert.Receiver
+	page      *web.Page
+	uploader  *archive.Uploader // nil: only some runs are observed
+	peers     *peer.Set         // nil: only some runs are observed
+	served    *peer.Server
+	gatherer  *metrics.Gatherer
 
 	mu       sync.Mutex
 	config   *config.Config
@@ -99,6 +101,7 @@ func New(opts Options) (*Observer, error) {
 	axis := cmp.Or(opts.Clock, clock.System).Axis()
 	var now func() time.Time
 	if o.sampler, o.hosts = opts.Servers, opts.Machines; o.sampler == nil {
+		o.witnesses = engine.NewWitnesses(open, opts.Logger)
 		o.sampler = engine.NewSampler(o.targets, open, opts.Config.SampleInterval, engine.Options{Logger: opts.Logger, Now: axis.Now})
 		openHost := func(t engine.Target) (engine.Prober, error) { return host.Open(t, opts.Logger) }
 		o.hosts = engine.NewSampler(nil, openHost, opts.Config.SampleInterval,
@@ -122,13 +125,17 @@ func New(opts Options) (*Observer, error) {
 		DataDir: opts.Config.DataDir, Only: opts.Only, Runs: o.Snapshots, Tools: o.tools, Now: now, Logger: opts.Logger,
 		Health: o.health, TokenFile: o.tokenFile, Marked: o.markers.Kick,
 	})
-	o.watcher = live.NewWatcher(live.Options{
+	watched := live.Options{
 		DataDir: opts.Config.DataDir, Only: opts.Only,
 		Tools:    o.tools,
 		Topology: o.currentTopology, Borrow: o.borrow, GiveBack: o.giveBack, ReadSettings: o.readSettings, ReadStatements: o.sampler.ReadStatements, SampleNow: o.sampler.SampleNow, SamplerLate: o.sampler.Late, Clock: opts.Clock, Samples: axis, Logs: o.logs,
 		Sink:   sink{o.markers, o.alerts, o.page},
 		Limits: o.limits, Logger: opts.Logger,
-	})
+	}
+	if o.witnesses != nil {
+		watched.Arm, watched.Disarm, watched.Testify = o.witnesses.Arm, o.witnesses.Disarm, o.witnesses.Testify
+	}
+	o.watcher = live.NewWatcher(watched)
 	if len(opts.Only) == 0 {
 		o.uploader = archive.NewUploader(archive.UploaderOptions{DataDir: o.dataDir, Open: o.archive, Busy: o.busy, Log: o.log})
 		o.peers = peer.NewSet(o.dataDir, opts.Logger)
@@ -161,6 +168,9 @@ func (o *Observer) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	var parts sync.WaitGroup
+	if o.witnesses != nil {
+		defer o.witnesses.Close()
+	}
 	defer parts.Wait()
 
 	frames, cancel := o.sampler.Subscribe(8)

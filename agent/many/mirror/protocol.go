@@ -41,7 +41,7 @@ const (
 // markers. All of them only grow.
 var (
 	Outputs = []string{rundir.StdoutFile, rundir.StderrFile}
-	Records = []string{rundir.StatusFile, rundir.LatenciesFile, host.File, record.SettingsFile, record.StatementsFile}
+	Records = []string{rundir.StatusFile, rundir.LatenciesFile, host.File, record.SettingsFile, record.StatementsFile, record.StallsFile}
 )
 
 // Source is a machine that records runs.

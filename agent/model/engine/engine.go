@@ -61,6 +61,9 @@ type OptionChecks map[string]func(value string) error
 func (c OptionChecks) Check(t *Target) error {
 	for name, value := range t.Options {
 		check, known := c[name]
+		if name == OptionCapture {
+			check, known = OneOf(On, Off), true
+		}
 		if !known {
 			return fmt.Errorf("unknown option %q; known are %s", name, strings.Join(slices.Sorted(maps.Keys(c)), ", "))
 		}

@@ -59,8 +59,18 @@ type Snapshot struct {
 	// than an earlier process may have shown.
 	CatchingUp bool
 
+	// Stalls are the dips of an active run by their reason.
+	Stalls []StallCount
+
 	// Faults counts failures to record data of this run, such as a full disk.
 	Faults uint64
+}
+
+// StallCount is the stalls of a run with one reason, and how long they lasted together.
+type StallCount struct {
+	Reason  string
+	Count   int
+	Seconds float64
 }
 
 // Current returns the tool's summary or, before the summary, its last interval; nil without either.

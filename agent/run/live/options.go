@@ -7,6 +7,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/base/clock"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
+	"github.com/benchwatch/benchwatch/agent/model/evidence"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
@@ -33,6 +34,10 @@ type Options struct {
 	// ReadStatements returns the targets' counters by statement, see
 	// [engine.Sampler.ReadStatements].
 	ReadStatements func(context.Context, map[string]*engine.StatementReading) map[string]engine.StatementsAnswer
+	// Arm opens connections to the targets of a run, with which Testify asks them during a stall, until Disarm.
+	Arm     func(run string, targets []engine.Target)
+	Disarm  func(run string)
+	Testify func(ctx context.Context, run string) []evidence.Answer
 	// Clock of this machine; nil: clock.System. Samples is the axis of the frames; zero: the wall
 	// clock.
 	Clock   *clock.Clock
@@ -146,6 +151,12 @@ func (o *Options) defaults() {
 		o.ReadStatements = func(context.Context, map[string]*engine.StatementReading) map[string]engine.StatementsAnswer {
 			return nil
 		}
+	}
+	if o.Arm == nil {
+		o.Arm, o.Disarm = func(string, []engine.Target) {}, func(string) {}
+	}
+	if o.Testify == nil {
+		o.Testify = func(context.Context, string) []evidence.Answer { return nil }
 	}
 	if o.SampleNow == nil {
 		o.SampleNow = func() {}

@@ -40,8 +40,9 @@ type tracker struct {
 	metaFile os.FileInfo
 
 	statements statements // used by follow's goroutine
-	settled    bool       // used by follow's goroutine: see settle
-	diskLow    bool       // used by the recording goroutine: the servers are not recorded
+	stalls     stalls
+	settled    bool // used by follow's goroutine: see settle
+	diskLow    bool // used by the recording goroutine: the servers are not recorded
 
 	mu    sync.Mutex
 	axis  clock.Axis    // the run's time axis
@@ -72,21 +73,23 @@ type tracker struct {
 
 func newTracker(dir rundir.Directory, meta rundir.Meta, feed *ingest.Feed, opts *Options) *tracker {
 	id := meta.ID // OnReport must not take the tracker's mu
-	feed.OnReport = func(r *tool.Report, elapsed float64, placed, fresh bool) {
-		if placed {
-			opts.Sink.Interval(id, elapsed, r, fresh)
-		}
-		opts.Sink.Changed()
-	}
 	t := &tracker{
 		dir:    dir,
 		feed:   feed,
 		opts:   opts,
 		log:    opts.Logger.With("run", meta.ID),
 		finish: make(chan struct{}),
+		stalls: stallsOf(),
 		axis:   meta.Axis(opts.Clock),
 		meta:   meta,
 		ahead:  meta.Clock.Ahead(),
+	}
+	feed.OnReport = func(r *tool.Report, elapsed float64, placed, fresh bool) {
+		if placed {
+			t.stalls.noteInterval(elapsed, r, fresh, t.now())
+			opts.Sink.Interval(id, elapsed, r, fresh)
+		}
+		opts.Sink.Changed()
 	}
 	t.user, _ = dir.Owner()
 	t.patience, t.giveUp = context.WithCancel(context.Background())
@@ -109,6 +112,8 @@ func (t *tracker) follow(ctx context.Context, notifier *follow.Notifier) {
 	t.log.Info("following run", "title", t.meta.Title)
 	t.opts.Borrow(t.dir)
 	defer t.opts.GiveBack(t.dir)
+	endWatch := t.startWatch(ctx)
+	defer endWatch()
 
 	wake, cancel := t.subscribe(notifier)
 	defer cancel()
@@ -122,6 +127,7 @@ func (t *tracker) follow(ctx context.Context, notifier *follow.Notifier) {
 		}
 		t.watchClock()
 		t.identify(ctx)
+		t.armStalls()
 		t.beginStatements(readCtx)
 		t.recordClock()
 		if time.Since(asked) >= record.SettingsEvery {
@@ -129,6 +135,7 @@ func (t *tracker) follow(ctx context.Context, notifier *follow.Notifier) {
 			asked = time.Now()
 		}
 		if t.ended() {
+			endWatch()
 			t.beginDrain()
 			t.endStatements(readCtx)
 			close(t.finish)
@@ -427,6 +434,7 @@ func (t *tracker) frame(f engine.Frame) {
 	id, recorder := t.meta.ID, t.recorder
 	t.mu.Unlock()
 	if len(f.Samples) > 0 {
+		t.stalls.noteFrame(&f)
 		t.opts.Sink.Sampled(id, f)
 	}
 	err := recorder.Record(f)
@@ -517,6 +525,7 @@ func (t *tracker) snapshot() ingest.Snapshot {
 	}
 	t.mu.Unlock()
 	snap := t.feed.Snapshot(meta, now)
+	snap.Stalls = t.stalls.snapshot()
 	if snap.Faults = faults; snap.Active() {
 		snap.ClockAhead = ahead
 	}

@@ -45,6 +45,8 @@ type History struct {
 	Settings SettingsHistory
 	// Statements are what the servers executed; empty if that was not recorded.
 	Statements []ServerStatements
+	// Captures are what servers and machines said while the run stalled.
+	Captures []Capture
 	// Markers are in the order of their times, without the run's own region.
 	Markers []marker.Marker
 
@@ -221,6 +223,9 @@ func ReadOutput(ctx context.Context, dir rundir.Directory, tools tool.Set, part 
 		h.Damage.Problems = append(h.Damage.Problems, err.Error())
 	}
 	if h.Statements, err = ReadStatements(dir); err != nil {
+		h.Damage.Problems = append(h.Damage.Problems, err.Error())
+	}
+	if h.Captures, err = ReadCaptures(dir); err != nil {
 		h.Damage.Problems = append(h.Damage.Problems, err.Error())
 	}
 	if h.Markers, err = marker.Read(dir); err != nil {

@@ -131,15 +131,23 @@ type lineFile struct {
 
 // appendJSON appends values, a line each.
 func (l *lineFile) appendJSON(values ...any) error {
-	var lines []byte
+	lines, err := jsonLines(values...)
+	if err != nil {
+		return err
+	}
+	return l.append(lines)
+}
+
+// jsonLines returns values, a line each.
+func jsonLines(values ...any) (lines []byte, err error) {
 	for _, v := range values {
 		data, err := json.Marshal(v)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		lines = append(append(lines, data...), '\n')
 	}
-	return l.append(lines)
+	return lines, nil
 }
 
 // append adds whole lines with one write. After a write that failed within a line

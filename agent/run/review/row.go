@@ -74,8 +74,9 @@ type Row struct {
 	// Limits is what limited the run; absent while it is in progress.
 	Limits *limits.Verdict `json:"limits,omitempty"`
 
-	// Stalls are the dips of the throughput, StallEffect is what they cost.
-	Stalls      []Stall      `json:"stalls,omitempty"`
+	// Stalls are the dips of the throughput.
+	Stalls []Stall `json:"stalls,omitempty"`
+	// StallEffect is what the stalls cost together.
 	StallEffect *StallEffect `json:"stall_effect,omitempty"`
 
 	Options []string `json:"-"` // names of the labels that are options of the tool

@@ -1,11 +1,12 @@
 package review
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
-	"github.com/benchwatch/benchwatch/agent/model/cause"
+	"github.com/benchwatch/benchwatch/agent/model/evidence"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/record"
@@ -21,6 +22,14 @@ type Stall struct {
 	Reason string `json:"reason"`
 	// Evidence is a sentence with the numbers.
 	Evidence string `json:"evidence"`
+	// Target is the server or machine that the reason is about.
+	Target string `json:"target,omitempty"`
+	// Also are other reasons that were captured.
+	Also []string `json:"also,omitempty"`
+	// Tree shows which session waited for which, the waiting ones below the one that they waited for.
+	Tree []string `json:"tree,omitempty"`
+	// Capture is the number of the capture in stalls.jsonl; absent if nothing was captured.
+	Capture int `json:"capture,omitempty"`
 	// Usual is the throughput before the stall, Low the lowest one during it, in transactions per second.
 	Usual float64 `json:"usual_per_second"`
 	Low   float64 `json:"low_per_second"`
@@ -49,8 +58,7 @@ func stalls(h *record.History, r *Row) ([]Stall, *StallEffect) {
 	effect := &StallEffect{Count: len(all) + found.Dropped}
 	for i := range found.Dips {
 		d := &found.Dips[i]
-		all[i] = Stall{Start: d.From, Seconds: d.Seconds, Reason: string(cause.Unknown), Usual: d.Usual, Low: d.Low, Lost: d.Lost}
-		all[i].Evidence = dipText(d) + "; nothing was captured that explains it"
+		all[i] = explained(h, d, float64(r.Threads))
 		effect.Seconds += d.Seconds
 		effect.Lost += d.Lost
 	}
@@ -63,6 +71,34 @@ func stalls(h *record.History, r *Row) ([]Stall, *StallEffect) {
 		}
 	}
 	return all, effect
+}
+
+// captured is how far a capture may begin before a dip, or end after it, in seconds: a dip is known when its first
+// interval ends.
+const captured = 2
+
+// explained returns a dip with the reason that follows from what was captured during it.
+func explained(h *record.History, d *stall.Dip, clients float64) Stall {
+	s := Stall{Start: d.From, Seconds: d.Seconds, Usual: d.Usual, Low: d.Low, Lost: d.Lost, Reason: evidence.Unknown}
+	var moments []evidence.Moment
+	for i := range h.Captures {
+		c := &h.Captures[i]
+		if h.Elapsed(c.End) < d.From || h.Elapsed(c.Begin) > d.To+captured {
+			continue
+		}
+		clients, s.Capture = cmp.Or(c.Clients, clients), c.Number
+		for _, m := range c.Moments {
+			if at := h.Elapsed(m.At); at >= d.From-captured && at <= d.To+captured {
+				moments = append(moments, m)
+			}
+		}
+	}
+	e := evidence.Explain(clients, d.Seconds, moments)
+	s.Reason, s.Evidence, s.Target, s.Also, s.Tree = e.Reason, e.Text, e.Target, e.Also, e.Tree
+	if s.Reason == evidence.Unknown {
+		s.Evidence = dipText(d) + "; " + e.Text
+	}
+	return s
 }
 
 // dipText describes what the tool's output shows of a dip.

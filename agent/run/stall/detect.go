@@ -1,6 +1,5 @@
 // Package stall finds the dips of a run: intervals of the tool in which far less was done, or took far longer, than in
-// the intervals before. It works on one interval after the other, the same while a run lasts and afterwards. It also
-// reads and writes what was captured during dips.
+// the intervals before. It works on one interval after the other, the same while a run lasts and afterwards.
 package stall
 
 import (
@@ -56,8 +55,8 @@ const (
 	longest = 300 * time.Second
 	// still is the share of the median throughput below which a dip is a standstill.
 	still = 0.05
-	// late is the part of an interval by which one may be late.
-	late = 0.5
+	// late is the part of an interval by which one may be late, and rest that below which one is only the rest of one.
+	late, rest = 0.5, 0.5
 	// silence is the number of intervals that must be missing if the throughput of the next one is as usual.
 	silence = 1.5
 	// mostDips bounds the dips of a run, whatever is in a file.
@@ -152,6 +151,7 @@ func (d *Detector) mayBegin(r *reading, length float64) bool {
 func (d *Detector) begin(r reading) {
 	d.open = append(d.open, r)
 	missing, variance, n, lowest := 0.0, 0.0, 0, d.usual.lowest
+	stopped := 0.0 // transactions expected while none ended
 	for i := range d.open {
 		o := &d.open[i]
 		if !o.bad {
@@ -162,13 +162,17 @@ func (d *Detector) begin(r reading) {
 		}
 		expected := d.usual.rate * o.seconds()
 		n, lowest = n+1, min(lowest, o.Rate)
+		if o.Rate < still*d.usual.rate {
+			stopped += expected
+		}
 		missing += expected - o.Rate*o.seconds()
 		variance += expected // as for independent transactions
 		if noise := d.usual.deviation * d.usual.deviation * o.seconds() * o.seconds(); noise > bursty*expected {
 			variance += noise*1.5 - expected
 		}
 	}
-	if missing > outlier*math.Sqrt(variance) && (n > 1 || lowest < d.usual.lowest) {
+	if missing > outlier*math.Sqrt(variance) && (n > 1 || lowest < d.usual.lowest) ||
+		stopped > outlier*math.Sqrt(stopped) { // however bursty the load is
 		d.isDip = true
 	}
 	d.regular = 0
@@ -227,12 +231,12 @@ func (d *Detector) Current() (Dip, bool) {
 	return d.dip(), true
 }
 
-// Due returns when the next interval is late, in seconds on the axis; unknown as long as its length is.
-func (d *Detector) Due() float64 {
-	if !d.begun || d.lengths.n() < fewest {
+// Length returns the usual length of an interval, unknown as long as there are few.
+func (d *Detector) Length() float64 {
+	if d.lengths.n() < fewest {
 		return series.Unknown()
 	}
-	return d.last + d.lengths.median()*(1+late)
+	return d.lengths.median()
 }
 
 // Close ends the dip in progress at the end of the output. A dip that began in the last interval is none: that interval
@@ -264,7 +268,7 @@ func (d *Detector) judge(r *reading) (isLow, bad bool) {
 
 // remember adds a usual interval to what defines what is usual.
 func (d *Detector) remember(r *reading) {
-	if d.lengths.n() >= fewest && r.seconds() < late*d.lengths.median() { // the rest of one
+	if d.lengths.n() >= fewest && r.seconds() < rest*d.lengths.median() {
 		return
 	}
 	d.rates.add(r.Rate)

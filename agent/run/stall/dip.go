@@ -1,6 +1,7 @@
 package stall
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
@@ -107,4 +108,15 @@ func (d *Detector) part(o *reading, level float64) float64 {
 func (d *Detector) isBelow(o *reading) bool {
 	noise := max(d.usual.deviation, math.Sqrt(d.usual.rate/max(o.seconds(), 1e-9)))
 	return d.usual.rate-o.Rate > 2*noise
+}
+
+// String describes a dip in progress by its throughput.
+func (d *Dip) String() string {
+	switch {
+	case d.Silent:
+		return "no report was printed"
+	case d.Slow:
+		return fmt.Sprintf("latency %.3g s, usually %.3g s", d.Latency, d.UsualLatency)
+	}
+	return fmt.Sprintf("throughput %.4g/s, usually %.4g/s", d.Low, d.Usual)
 }

@@ -1,6 +1,8 @@
 package report
 
 import (
+	"strings"
+
 	"github.com/benchwatch/benchwatch/agent/run/review"
 	"github.com/benchwatch/benchwatch/agent/show/document"
 )
@@ -14,13 +16,30 @@ func stallBlocks(r *review.Row) []document.Block {
 		return nil
 	}
 	blocks := []document.Block{document.Prose(r.StallEffect.String() + ".")}
-	lines := make([]document.Sentence, len(r.Stalls))
-	for i := range r.Stalls {
+	first := min(len(r.Stalls), firstStalls)
+	for i := range r.Stalls[:first] {
 		s := &r.Stalls[i]
-		lines[i] = document.Sentence{Strong: s.Title(), Rest: ": " + s.Evidence + ".", At: &s.Start}
+		blocks = append(blocks, document.Lines(stallLine(s)))
+		if len(s.Tree) > 0 {
+			tree := document.Block{Code: strings.Join(s.Tree, "\n"), Long: true}
+			tree.Fold = "Who waited for whom"
+			blocks = append(blocks, tree)
+		}
 	}
-	first := min(len(lines), firstStalls)
-	rest := document.Lines(lines[first:]...)
-	rest.Long = true
-	return append(blocks, document.Lines(lines[:first]...), rest.Folded(len(lines)-first, "more stall"))
+	var rest []document.Sentence
+	for i := range r.Stalls[first:] {
+		rest = append(rest, stallLine(&r.Stalls[first+i]))
+	}
+	more := document.Lines(rest...)
+	more.Long = true
+	return append(blocks, more.Folded(len(rest), "more stall"))
+}
+
+// stallLine describes one stall.
+func stallLine(s *review.Stall) document.Sentence {
+	text := ": " + s.Evidence
+	if len(s.Also) > 0 {
+		text += "; also " + strings.Join(s.Also, ", ")
+	}
+	return document.Sentence{Strong: s.Title(), Rest: text + ".", At: &s.Start}
 }

@@ -1,0 +1,230 @@
+package host
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/model/evidence"
+	"github.com/benchwatch/benchwatch/agent/model/table"
+)
+
+// mostBlocked bounds the threads of a process that are looked at, shownBlocked those that are described.
+const (
+	mostBlocked  = 512
+	shownBlocked = 5
+)
+
+// What the answer of a machine has. Names of values that end in a colon are followed by a program.
+const (
+	stoppedTool   = "stopped tool"
+	stoppedServer = "stopped server"
+	blockedIn     = "threads of servers in state D"
+	blockedAt     = "blocked at"
+	heldServers   = "seconds held by the CPU quota"
+	ioFull        = "seconds in which no task ran for I/O"
+	cpuSome       = "seconds in which a task waited for a CPU"
+	memoryFull    = "seconds in which no task ran for memory"
+	runQueue      = "runnable tasks"
+	dirtyBytes    = "dirty bytes"
+	writtenBytes  = "bytes under write-back"
+)
+
+var _ = evidence.Declare(evidence.Rules{
+	Engine: Procfs,
+	Reasons: []evidence.Reason{
+		{Name: "tool stopped", Reads: "state T of the tool's process (a signal such as SIGSTOP)", Find: isStopped(stoppedTool)},
+		{Name: "server stopped", Reads: "state T of a server's process (a signal such as SIGSTOP)", Find: isStopped(stoppedServer)},
+		{Name: "disk", Reads: "threads of servers in state D, and the pressure of I/O", Find: waitsForDisk},
+		{Name: "CPU quota", Reads: "throttled seconds of the servers' control group", Find: isHeld},
+		{Name: "memory", Reads: "the pressure of memory", Find: waitsForMemory},
+	},
+})
+
+// Testify returns what this machine says during a stall: which processes of the tool and of the servers are stopped or
+// blocked, the pressure, and what its disks have to write. Read has found the processes. It reads a few files for each.
+func (p *Programs) Testify() *evidence.Answer {
+	a := &evidence.Answer{Target: "this machine", Engine: Procfs, At: time.Now()}
+	if name, err := os.Hostname(); err == nil {
+		a.Target = name
+	}
+	p.testifyProcesses(a, p.toolPIDs, stoppedTool)
+	p.testifyProcesses(a, p.serverPIDs, stoppedServer)
+	all := quotas{&openFiles{}, p.proc(), map[string]throttling{}}
+	defer all.files.Close()
+	for _, pid := range p.serverPIDs {
+		if is, ok := all.of(pid); ok {
+			a.Set(heldServers, max(is.seconds, a.Values[heldServers]))
+		}
+	}
+	root := p.proc()
+	for _, f := range []struct{ file, line, name string }{
+		{"io", "full", ioFull}, {"cpu", "some", cpuSome}, {"memory", "full", memoryFull},
+	} {
+		if seconds, ok := pressure(root+"/pressure/"+f.file, f.line); ok {
+			a.Set(f.name, seconds)
+		}
+	}
+	if text, err := os.ReadFile(root + "/loadavg"); err == nil {
+		if fields := strings.Fields(string(text)); len(fields) > 3 {
+			running, _, _ := strings.Cut(fields[3], "/")
+			if n, err := strconv.ParseFloat(running, 64); err == nil {
+				a.Set(runQueue, n)
+			}
+		}
+	}
+	if text, err := os.ReadFile(root + "/meminfo"); err == nil {
+		for line := range strings.Lines(string(text)) {
+			fields := strings.Fields(line)
+			if len(fields) < 2 {
+				continue
+			}
+			n, _ := strconv.ParseFloat(fields[1], 64)
+			switch fields[0] {
+			case "Dirty:":
+				a.Set(dirtyBytes, n*1024)
+			case "Writeback:":
+				a.Set(writtenBytes, n*1024)
+			}
+		}
+	}
+	a.Seconds = time.Since(a.At).Seconds()
+	return a
+}
+
+// testifyProcesses adds the processes that are stopped, and the threads of servers that are blocked in the kernel.
+func (p *Programs) testifyProcesses(a *evidence.Answer, pids []int, stopped string) {
+	for _, pid := range pids {
+		folder := p.proc() + "/" + strconv.Itoa(pid)
+		name, state := stateOf(folder + "/stat")
+		switch {
+		case state == 'T':
+			a.Set(stopped, a.Values[stopped]+1)
+			a.Say(stopped, fmt.Sprintf("process %d (%s)", pid, name))
+		case stopped == stoppedServer:
+			p.testifyThreads(a, folder, name)
+		}
+	}
+}
+
+// testifyThreads adds the threads of a server that are blocked, and where in the kernel, as far as that may be read.
+func (p *Programs) testifyThreads(a *evidence.Answer, folder, name string) {
+	threads, err := os.ReadDir(folder + "/task")
+	if err != nil {
+		return
+	}
+	blocked := 0
+	var places []string
+	for _, thread := range threads[:min(len(threads), mostBlocked)] {
+		path := folder + "/task/" + thread.Name()
+		if _, state := stateOf(path + "/stat"); state != 'D' {
+			continue
+		}
+		blocked++
+		if channel, err := os.ReadFile(path + "/wchan"); err == nil && len(channel) > 1 && len(places) < shownBlocked {
+			place := string(channel)
+			if call, err := os.ReadFile(path + "/syscall"); err == nil {
+				number, _, _ := strings.Cut(string(call), " ")
+				place += " (system call " + number + ")"
+			}
+			if !slices.Contains(places, place) {
+				places = append(places, place)
+			}
+		}
+	}
+	if blocked > 0 {
+		a.Set(blockedIn, a.Values[blockedIn]+float64(blocked))
+		a.Say(blockedIn, name)
+		a.Say(blockedAt, strings.Join(places, ", "))
+	}
+}
+
+// stateOf reads the name and the state of a process or thread.
+func stateOf(path string) (name string, state byte) {
+	text, err := os.ReadFile(path)
+	from, to := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
+	if err != nil || from < 0 || to < from || to+2 >= len(text) {
+		return "", 0
+	}
+	return string(text[from+1 : to]), text[to+2]
+}
+
+// pressure reads the total of a line of a pressure file, in seconds.
+func pressure(path, line string) (seconds float64, ok bool) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return 0, false
+	}
+	for l := range strings.Lines(string(text)) {
+		_, total, found := strings.Cut(l, "total=")
+		if !found || !strings.HasPrefix(l, line+" ") {
+			continue
+		}
+		us, err := strconv.ParseFloat(strings.TrimSpace(total), 64)
+		return us / 1e6, err == nil
+	}
+	return 0, false
+}
+
+// isStopped finds that a process was stopped by a signal.
+func isStopped(name string) func(*evidence.Scene) (evidence.Found, bool) {
+	return func(s *evidence.Scene) (evidence.Found, bool) {
+		looks, which := 0, ""
+		for _, a := range s.Answers {
+			if a.Values[name] > 0 {
+				looks, which = looks+1, a.Texts[name]
+			}
+		}
+		if looks == 0 {
+			return evidence.Found{}, false
+		}
+		return evidence.Found{Share: 1, Text: fmt.Sprintf("%s was stopped by a signal (state T) at %d of %s",
+			which, looks, table.Plural(len(s.Answers), "look"))}, true
+	}
+}
+
+// many is the share of the time from which a resource explains a stall.
+const many = 0.7
+
+// waitsForDisk finds servers whose threads wait for a disk most of the time.
+func waitsForDisk(s *evidence.Scene) (evidence.Found, bool) {
+	looks, threads := 0, 0.0
+	var last *evidence.Answer
+	for _, a := range s.Answers {
+		if n := a.Values[blockedIn]; n > 0 {
+			looks, threads, last = looks+1, max(threads, n), a
+		}
+	}
+	full := s.Increase(ioFull)
+	if last == nil || looks*2 < len(s.Answers) || !(full >= many/2) {
+		return evidence.Found{}, false
+	}
+	text := fmt.Sprintf("up to %.0f threads of %s waited for a disk at %d of %s, and no task ran for I/O in %s of the time",
+		threads, last.Texts[blockedIn], looks, table.Plural(len(s.Answers), "look"), table.Share(min(1, full)))
+	if at := last.Texts[blockedAt]; at != "" {
+		text += ": " + at
+	}
+	return evidence.Found{Share: min(1, 0.5+full/4), Text: text}, true
+}
+
+// isHeld finds that the quota of the servers' control group held them.
+func isHeld(s *evidence.Scene) (evidence.Found, bool) {
+	held := s.Increase(heldServers)
+	if !(held >= many) {
+		return evidence.Found{}, false
+	}
+	return evidence.Found{Share: min(1, 0.5+held/4), Text: fmt.Sprintf("the CPU quota of the servers' control group held them for %s core seconds each second", table.Rounded(held))}, true
+}
+
+// waitsForMemory finds that no task ran because memory was short.
+func waitsForMemory(s *evidence.Scene) (evidence.Found, bool) {
+	full := s.Increase(memoryFull)
+	if !(full >= many/2) {
+		return evidence.Found{}, false
+	}
+	return evidence.Found{Share: min(1, 0.5+full/4), Text: fmt.Sprintf("no task ran for want of memory in %s of the time", table.Share(min(1, full)))}, true
+}
