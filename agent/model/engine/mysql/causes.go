@@ -118,6 +118,8 @@ const (
 	// manyRead are the rows that an execution must read to be expensive, farBeyond how many of them for each row sent or
 	// changed.
 	manyRead, farBeyond = 1000, 50
+	// fewResults is how many rows a scan must read for each one sent or changed: an index helps little for most of a table.
+	fewResults = 5
 	// scanned are the rows that a scan must read: small tables are read as a whole on purpose.
 	scanned = 500
 	// rowSeconds is the least time of a core to read a row, estimated from scans of narrow rows in memory.
@@ -132,7 +134,8 @@ func questions(v *cause.View) float64 { return v.Mean(engine.QueryRate) * v.Seco
 // withoutIndex finds statements of which at least half of the executions used no index.
 func withoutIndex(v *cause.View) (cause.Found, bool) {
 	top, part := v.TopOf(func(s *cause.Statement) bool {
-		return s.Per(s.FullScans+s.FullJoins) >= 0.5 && s.Per(s.RowsExamined) >= scanned && (v.Limit != cause.RowLocks || IsLocking(s))
+		return s.Per(s.FullScans+s.FullJoins) >= 0.5 && s.Per(s.RowsExamined) >= scanned &&
+			s.RowsExamined >= fewResults*(s.RowsSent+s.RowsAffected) && (v.Limit != cause.RowLocks || IsLocking(s))
 	})
 	if top != nil {
 		kind := "read a whole table"
@@ -351,7 +354,7 @@ func IsLocking(s *cause.Statement) bool {
 
 const (
 	// computed is the CPU time in seconds from which on an execution that reads fewer than fewRows rows computes.
-	computed, fewRows = 2e-3, 100
+	computed, fewRows = 1e-3, 100
 	// warm is the part of the reads at the beginning of a run below which those at its end show that the pages are in memory.
 	warm = 0.3
 )

@@ -9,6 +9,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/cause"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/engine/mysql"
+	"github.com/benchwatch/benchwatch/agent/model/measure"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 )
 
@@ -33,69 +34,105 @@ FROM information_schema.INNODB_TRX t JOIN information_schema.PROCESSLIST p ON p.
 
 // held adds up the time for which sessions held something, by session.
 type held struct {
-	locks, snapshots     map[string]float64
-	locksAt, snapshotsAt time.Time
-	waited               bool // sessions waited at the previous tick
+	locks, snapshots sums
+	waited           bool // sessions waited at the previous tick
+}
+
+// sums are seconds by session. A counter that begins with its first value would not have grown, so a new name is set to
+// 0 first: fresh is added at the next tick.
+type sums struct {
+	at             time.Time
+	seconds, fresh map[string]float64
 }
 
 // read adds the holders of what sessions wait for and, while the history list is long, the oldest transaction.
 func (h *held) read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, waiting float64, out *engine.Status) error {
+	if err := h.readHolders(ctx, q, tick, waiting); err != nil {
+		return err
+	}
+	if err := h.readOldest(ctx, q, tick, out); err != nil {
+		return err
+	}
+	h.locks.set(out, mysql.LocksHeldSeconds)
+	h.snapshots.set(out, mysql.SnapshotHeldSeconds)
+	return nil
+}
+
+func (h *held) readHolders(ctx context.Context, q mysql.Querier, tick *mysql.Tick, waiting float64) error {
 	before := h.waited
 	h.waited = waiting > 0
-	if since := time.Since(h.locksAt); waiting > 0 && before && since >= locksEvery && (tick.Server.MariaDB() || tick.Server.AtLeast(8, 0, 1)) {
-		h.locksAt = time.Now()
-		statement := "SELECT " + fmt.Sprintf(columnsOfHolder, "p.USER", "p.COMMAND", "p.INFO") + holdersInInnoDB
-		if !tick.Server.MariaDB() {
-			statement = "SELECT " + fmt.Sprintf(columnsOfHolder, "t.PROCESSLIST_USER", "t.PROCESSLIST_COMMAND", "t.PROCESSLIST_INFO") + holdersInSchema
-		}
-		rows, err := q.Rows(ctx, statement)
-		if err != nil && !mysql.Refused(err) {
-			return err
-		}
-		all, seconds := 0.0, min(since, 2*locksEvery).Seconds()
-		for _, row := range rows {
-			n, _ := row.Number("n")
-			all += n
-		}
-		for _, row := range rows {
-			n, _ := row.Number("n")
-			h.locks = add(h.locks, holderName(row), waiting*seconds*n/all)
-		}
+	if waiting == 0 || !before || time.Since(h.locks.at) < locksEvery || !tick.Server.MariaDB() && !tick.Server.AtLeast(8, 0, 1) {
+		return nil
 	}
-	length, known := tick.Status.Number("Innodb_history_list_length")
-	if since := time.Since(h.snapshotsAt); known && length >= longHistory && since >= oldestEvery {
-		h.snapshotsAt = time.Now()
-		rows, err := q.Rows(ctx, fromOldest)
-		if err != nil && !mysql.Refused(err) {
-			return err
-		}
-		if len(rows) > 0 {
-			age, _ := rows[0].Number("age")
-			out.Set(mysql.OldestTransaction, age)
-			if age >= oldTransaction {
-				h.snapshots = add(h.snapshots, holderName(rows[0]), min(since, 2*oldestEvery).Seconds())
-			}
-		}
+	statement := "SELECT " + fmt.Sprintf(columnsOfHolder, "p.USER", "p.COMMAND", "p.INFO") + holdersInInnoDB
+	if !tick.Server.MariaDB() {
+		statement = "SELECT " + fmt.Sprintf(columnsOfHolder, "t.PROCESSLIST_USER", "t.PROCESSLIST_COMMAND", "t.PROCESSLIST_INFO") + holdersInSchema
 	}
-	for name, seconds := range h.locks {
-		out.Set(mysql.LocksHeldSeconds, seconds, name)
+	seconds := h.locks.since(locksEvery)
+	rows, err := q.Rows(ctx, statement)
+	if err != nil && !mysql.Refused(err) {
+		return err
 	}
-	for name, seconds := range h.snapshots {
-		out.Set(mysql.SnapshotHeldSeconds, seconds, name)
+	all := 0.0
+	for _, row := range rows {
+		n, _ := row.Number("n")
+		all += n
+	}
+	for _, row := range rows {
+		n, _ := row.Number("n")
+		h.locks.add(holderName(row), waiting*seconds*n/all)
 	}
 	return nil
 }
 
-// add adds seconds to those of a holder.
-func add(to map[string]float64, name string, seconds float64) map[string]float64 {
-	if to == nil {
-		to = map[string]float64{}
+func (h *held) readOldest(ctx context.Context, q mysql.Querier, tick *mysql.Tick, out *engine.Status) error {
+	length, known := tick.Status.Number("Innodb_history_list_length")
+	if !known || length < longHistory || time.Since(h.snapshots.at) < oldestEvery {
+		return nil
 	}
-	if _, known := to[name]; !known && len(to) >= mostHolders {
+	seconds := h.snapshots.since(oldestEvery)
+	rows, err := q.Rows(ctx, fromOldest)
+	if err != nil && !mysql.Refused(err) || len(rows) == 0 {
+		return err
+	}
+	age, _ := rows[0].Number("age")
+	out.Set(mysql.OldestTransaction, age)
+	if age >= oldTransaction {
+		h.snapshots.add(holderName(rows[0]), seconds)
+	}
+	return nil
+}
+
+// since returns the seconds since the last reading, about as many as between two readings, and begins the next.
+func (s *sums) since(every time.Duration) float64 {
+	since := time.Since(s.at)
+	s.at = time.Now()
+	if since > 2*every { // nothing was read meanwhile
+		return every.Seconds()
+	}
+	return since.Seconds()
+}
+
+// add adds seconds to those of a holder.
+func (s *sums) add(name string, seconds float64) {
+	if s.seconds == nil {
+		s.seconds, s.fresh = map[string]float64{}, map[string]float64{}
+	}
+	if _, known := s.seconds[name]; !known && len(s.seconds) >= mostHolders {
 		name = engine.Other
 	}
-	to[name] += seconds
-	return to
+	if _, known := s.seconds[name]; !known {
+		s.seconds[name] = 0
+	}
+	s.fresh[name] += seconds
+}
+
+func (s *sums) set(out *engine.Status, m *measure.Metric) {
+	for name, seconds := range s.seconds {
+		out.Set(m, seconds, name)
+		s.seconds[name] += s.fresh[name]
+	}
+	clear(s.fresh)
 }
 
 // holderName names a session by its user and what it does.

@@ -40,11 +40,6 @@ var _ = cause.Declare(cause.Explanation{
 			Find:  oneIndex, Test: "look for the statements that lock this index: gap locks end with READ COMMITTED, locks of many records with an index for the condition",
 		},
 		{
-			Name: "auto-increment locks", Of: []cause.Limit{cause.RowLocks, cause.Locks},
-			Reads: "the kind of the locks that sessions waited for, `innodb_autoinc_lock_mode`",
-			Find:  autoIncrement, Test: "repeat with innodb_autoinc_lock_mode=2 (and binlog_format=ROW), or without AUTO_INCREMENT",
-		},
-		{
 			Name: "writes to the same rows", Of: []cause.Limit{cause.RowLocks},
 			Reads: "by statement: the share of the time of writes and locking reads; waits for row locks, deadlocks",
 			Find:  sameRows, Test: "spread these writes over more rows, move them to the end of the transaction, or shorten it",
@@ -56,31 +51,14 @@ var _ = cause.Declare(cause.Explanation{
 func sameRows(v *cause.View) (cause.Found, bool) {
 	waits := v.PerSecond(mysql.LockWaitRate)
 	top, part := v.TopOf(mysql.IsLocking)
-	if !(waits >= 0.1) || top == nil {
+	if !(waits >= 0.1) || top == nil || top.Per(top.RowsExamined) >= manyRead { // which has a cause of its own
 		return cause.Found{}, false
 	}
 	return cause.Found{Of: top.Text, Part: part * (1 - heldShare(v)), Evidence: fmt.Sprintf("%s waits for row locks a second; %s took %s", table.Rounded(waits), top.Text, top.Took())}, true
 }
 
-// autoIncrement finds that most of the waits were for the lock of a table's counter.
-func autoIncrement(v *cause.View) (cause.Found, bool) {
-	of, n, all := "", 0.0, 0.0
-	for lock, seen := range v.IncreaseBy(waitedFor, "lock") {
-		all += seen
-		if strings.HasSuffix(lock, autoIncrementLock) {
-			n += seen
-			of = strings.TrimSuffix(lock, autoIncrementLock)
-		}
-	}
-	if all < leastSeen || n == 0 {
-		return cause.Found{}, false
-	}
-	text := fmt.Sprintf("%s of %s waits that were seen were for the auto-increment lock of %s", table.Rounded(n), table.Rounded(all), of)
-	if mode := v.Setting("innodb_autoinc_lock_mode"); mode != "" {
-		text += "; innodb_autoinc_lock_mode is " + mode
-	}
-	return cause.Found{Of: of, Part: n / all, Evidence: text}, true
-}
+// manyRead are the rows that a statement reads, and so locks, from which on these are the cause.
+const manyRead = 1000
 
 // leastSeen is the number of waits below which they say nothing about the others.
 const leastSeen = 5
@@ -90,14 +68,11 @@ func oneIndex(v *cause.View) (cause.Found, bool) {
 	most, of, all := 0.0, "", 0.0
 	for lock, n := range v.IncreaseBy(waitedFor, "lock") {
 		all += n
-		if strings.HasSuffix(lock, autoIncrementLock) {
-			continue
-		}
 		if n > most || n == most && lock < of {
 			most, of = n, lock
 		}
 	}
-	if all < leastSeen || of == "" {
+	if all < leastSeen {
 		return cause.Found{}, false
 	}
 	f := cause.Found{Of: of, Part: 0.8 * most / all * (1 - heldShare(v)), Evidence: fmt.Sprintf("%s of %s waits that were seen were for a lock of %s", table.Rounded(most), table.Rounded(all), of)}
@@ -107,14 +82,8 @@ func oneIndex(v *cause.View) (cause.Found, bool) {
 	return f, true
 }
 
-// autoIncrementLock is the end of the name of a lock of a table's counter.
-const autoIncrementLock = " (auto-increment)"
-
 // lockName describes a lock. InnoDB locks a record, the gap before it, or both.
 func lockName(object, index, mode string) string {
-	if strings.Contains(mode, "AUTO") {
-		return strings.ReplaceAll(object, "`", "") + autoIncrementLock
-	}
 	kind := "record and gap"
 	switch {
 	case strings.Contains(mode, "INSERT_INTENTION"):
