@@ -11,6 +11,9 @@ import (
 
 var _ = cause.Declare(cause.Explanation{
 	Engine: Engine.Name,
+	Waits: []cause.Wait{{
+		Class: engine.Replication, Waits: "waited for other members to acknowledge a write (write concern)", Limit: cause.Replication,
+	}},
 	Advice: map[cause.Limit]string{
 		cause.Commit:      "repeat with the write concern j: false, for the test only: if the throughput rises, this was the cause",
 		cause.Replication: "repeat with the write concern w: 1, for the test only: if the throughput rises, this was the cause",

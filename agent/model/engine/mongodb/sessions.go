@@ -64,6 +64,16 @@ func (p *prober) probeSessions(ctx context.Context, s *engine.Status, router boo
 	return nil
 }
 
+// isAcknowledged reports whether writes wait until other members have acknowledged them: seen on 6.0 with w: majority and
+// a member that is stopped. Reads wait for other futures, too.
+func isAcknowledged(group document) bool {
+	switch group.text("_id", "op") {
+	case "insert", "update", "remove":
+		return group.text("_id", "latch") == "FutureResolution"
+	}
+	return false
+}
+
 // stateOf returns the state of a group of operations. An operation in a queue has no lock yet.
 func stateOf(group document) engine.SessionState {
 	switch {
@@ -73,6 +83,8 @@ func stateOf(group document) engine.SessionState {
 		return engine.SessionState{Class: engine.Latch, Event: "queue " + group.text("_id", "queue")}
 	case group.is("_id", "lock"):
 		return engine.SessionState{Class: engine.Lock, Event: "lock"}
+	case isAcknowledged(group):
+		return engine.SessionState{Class: engine.Replication, Event: "write concern"}
 	case group.text("_id", "latch") != "": // up to 7.0
 		return engine.SessionState{Class: engine.Latch, Event: "latch " + group.text("_id", "latch")}
 	}

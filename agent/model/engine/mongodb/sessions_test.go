@@ -25,7 +25,8 @@ func TestSessions(t *testing.T) {
 		group(2, bson.E{Key: "op", Value: "query"}, bson.E{Key: "lock", Value: true}),
 		group(4, bson.E{Key: "op", Value: "insert"}, bson.E{Key: "flow", Value: true}),
 		group(5, bson.E{Key: "op", Value: "query"}, bson.E{Key: "lock", Value: true}, bson.E{Key: "queue", Value: "execution"}),
-		group(1, bson.E{Key: "op", Value: "update"}, bson.E{Key: "latch", Value: "FutureResolution"}),
+		group(1, bson.E{Key: "op", Value: "query"}, bson.E{Key: "latch", Value: "FutureResolution"}),
+		group(2, bson.E{Key: "op", Value: "update"}, bson.E{Key: "latch", Value: "FutureResolution"}),
 		group(1, bson.E{Key: "op", Value: "none"}),
 		bson.D{{Key: "n", Value: "x"}}, bson.D{}))
 	p := openFake(t, f)
@@ -35,7 +36,7 @@ func TestSessions(t *testing.T) {
 		n     float64
 	}{
 		"update": {engine.Running, 3}, "lock": {engine.Lock, 2}, "flow control": {engine.FlowControlWait, 4}, "queue execution": {engine.Latch, 5},
-		"latch FutureResolution": {engine.Latch, 1}, engine.Running: {engine.Running, 1},
+		"latch FutureResolution": {engine.Latch, 1}, "write concern": {engine.Replication, 2}, engine.Running: {engine.Running, 1},
 	} {
 		enginetest.Want(t, s, want.n, engine.ActiveSessions, want.class, event)
 	}
