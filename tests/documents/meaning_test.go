@@ -24,8 +24,8 @@ func TestMeaningOfLimits(t *testing.T) {
 	}
 	page := read(t, meanings+"findings.md")
 	for _, l := range limits {
-		if !strings.Contains(page, "**"+l+"**") {
-			t.Errorf("meaning/findings.md has no entry **%s**", l)
+		if !strings.Contains(page, "\n### "+l+"\n") {
+			t.Errorf("meaning/findings.md has no entry ### %s", l)
 		}
 	}
 }
@@ -38,7 +38,7 @@ func TestMeaningOfOutcomes(t *testing.T) {
 	}
 	page := read(t, "../../docs/outcomes.md")
 	for _, o := range outcomes {
-		if !strings.Contains(page, "\n| `"+o+"` |") {
+		if !strings.Contains(page, "\n## `"+o+"`\n") {
 			t.Errorf("outcomes.md does not define `%s`", o)
 		}
 	}

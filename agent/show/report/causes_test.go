@@ -30,8 +30,8 @@ without an engine are about the tool and its machine.
 		t.Fatal(err)
 	}
 	for _, d := range cause.All() {
-		if !strings.Contains(string(meanings), "**"+d.Name+"**") {
-			t.Errorf("docs/meaning/causes.md does not say what **%s** means and what to do", d.Name)
+		if !strings.Contains(string(meanings), "\n### "+d.Name+"\n") {
+			t.Errorf("docs/meaning/causes.md does not say what \"### %s\" means and what to do", d.Name)
 		}
 		limits := make([]string, len(d.Of))
 		for i, l := range d.Of {
