@@ -64,7 +64,7 @@ func Digest(sql string) string {
 			i++
 		}
 	}
-	return listed(strings.TrimSpace(strings.ToValidUTF8(out.String(), "")))
+	return listed(strings.TrimRight(strings.ToValidUTF8(out.String(), ""), " ;"))
 }
 
 // closing returns the place after the quoted text that begins at i. A quote within it is doubled or escaped.

@@ -12,7 +12,7 @@ func TestDigest(t *testing.T) {
 		"SELECT  /* hidden */ a\n FROM `t1` -- more\nWHERE b IN (1,2,3)": "SELECT a FROM `t1` WHERE b IN (?)",
 		"UPDATE t SET p = 'cut within a liter":                           "UPDATE t SET p = ?",
 		"SELECT $1, $$secret$$, $tag$ secret $tag$, x'ff'":               "SELECT $1, ?, x?",
-		"ALTER TABLE sbtest1 ADD COLUMN c2 INT":                          "ALTER TABLE sbtest1 ADD COLUMN c2 INT",
+		"ALTER TABLE sbtest1 ADD COLUMN c2 INT;":                         "ALTER TABLE sbtest1 ADD COLUMN c2 INT",
 		"SELECT 0x1f, .5, 1e+9":                                          "SELECT ?",
 		"":                                                               "",
 	} {

@@ -53,6 +53,9 @@ const (
 	recovery = 2
 	// longest is the time after which a lower throughput is not a dip but the run's new level. A standstill remains one.
 	longest = 300 * time.Second
+	// deepest is the share of the median throughput below which an interval may be a dip of a bursty load: if it is also
+	// far below the lowest interval of the window.
+	deepest = 0.25
 	// still is the share of the median throughput below which a dip is a standstill.
 	still = 0.05
 	// late is the part of an interval by which one may be late, and rest that below which one is only the rest of one.
@@ -151,7 +154,7 @@ func (d *Detector) mayBegin(r *reading, length float64) bool {
 func (d *Detector) begin(r reading) {
 	d.open = append(d.open, r)
 	missing, variance, n, lowest := 0.0, 0.0, 0, d.usual.lowest
-	stopped := 0.0 // transactions expected while none ended
+	deep, least := 0.0, 0.0 // transactions missing in intervals far below all others, and how many chance explains
 	for i := range d.open {
 		o := &d.open[i]
 		if !o.bad {
@@ -162,8 +165,8 @@ func (d *Detector) begin(r reading) {
 		}
 		expected := d.usual.rate * o.seconds()
 		n, lowest = n+1, min(lowest, o.Rate)
-		if o.Rate < still*d.usual.rate {
-			stopped += expected
+		if o.Rate < still*d.usual.rate || o.Rate < deepest*d.usual.rate && o.Rate < low*d.usual.lowest {
+			deep, least = deep+expected-o.Rate*o.seconds(), least+expected
 		}
 		missing += expected - o.Rate*o.seconds()
 		variance += expected // as for independent transactions
@@ -172,7 +175,7 @@ func (d *Detector) begin(r reading) {
 		}
 	}
 	if missing > outlier*math.Sqrt(variance) && (n > 1 || lowest < d.usual.lowest) ||
-		stopped > outlier*math.Sqrt(stopped) { // however bursty the load is
+		deep > outlier*math.Sqrt(least) { // however bursty the load is
 		d.isDip = true
 	}
 	d.regular = 0
