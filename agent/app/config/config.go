@@ -27,8 +27,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool/pattern"
 	tools "github.com/benchwatch/benchwatch/agent/model/tool/registry"
 	"github.com/benchwatch/benchwatch/agent/run/cloudwatch"
-	"github.com/benchwatch/benchwatch/agent/run/live"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
+	"github.com/benchwatch/benchwatch/agent/run/toollog"
 	"github.com/benchwatch/benchwatch/agent/run/topology"
 )
 
@@ -369,10 +369,10 @@ func (c *Config) Topology(targets []engine.Target) *topology.Topology {
 }
 
 // RunLogs returns the log files to follow.
-func (c *Config) RunLogs() []live.Log {
-	logs := make([]live.Log, len(c.Logs))
+func (c *Config) RunLogs() []toollog.Log {
+	logs := make([]toollog.Log, len(c.Logs))
 	for i, l := range c.Logs {
-		logs[i] = live.Log{Glob: l.Path, Tool: l.Tool, Labels: l.Labels, Selection: l.selection(), Generator: l.Generator}
+		logs[i] = toollog.Log{Glob: l.Path, Tool: l.Tool, Labels: l.Labels, Selection: l.selection(), Generator: l.Generator}
 	}
 	return logs
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/live"
 	"github.com/benchwatch/benchwatch/agent/run/marker"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
+	"github.com/benchwatch/benchwatch/agent/run/toollog"
 	"github.com/benchwatch/benchwatch/agent/run/topology"
 	"github.com/benchwatch/benchwatch/agent/show/alert"
 	"github.com/benchwatch/benchwatch/agent/show/metrics"
@@ -341,7 +342,7 @@ func (o *Observer) limits() live.Limits {
 	return live.Limits{DrainTimeout: r.DrainTimeout, MaxLive: r.MaxLive, MaxKept: r.MaxKept}
 }
 
-func (o *Observer) logs() []live.Log {
+func (o *Observer) logs() []toollog.Log {
 	if len(o.only) > 0 {
 		return nil
 	}

@@ -2,13 +2,14 @@ package follow
 
 import (
 	"context"
+	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -50,27 +51,36 @@ func RotationNumber(path, name string) int {
 	return n
 }
 
-// Rotated returns the files beside path that may have been path according to their names,
-// unordered, and the times of the last write to the compressed ones.
-func Rotated(path string) (names []string, packed []time.Time) {
+// RotatedFile is a file that may be a log under a later name.
+type RotatedFile struct {
+	Path       string
+	Info       fs.FileInfo
+	Compressed bool
+}
+
+// Rotated returns the files beside path that may have been path according to their names, unordered.
+func Rotated(path string) (files []RotatedFile, err error) {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {
-		return nil, nil
+		return nil, err
 	}
 	for _, e := range entries {
 		name := filepath.Join(filepath.Dir(path), e.Name())
 		ext := filepath.Ext(name)
-		switch {
-		case !e.Type().IsRegular():
-		case RotatedName(path, name):
-			names = append(names, name)
-		case slices.Contains(compressed, ext) && RotatedName(path, strings.TrimSuffix(name, ext)):
-			if info, err := e.Info(); err == nil {
-				packed = append(packed, info.ModTime())
-			}
+		packed := slices.Contains(compressed, ext)
+		if !e.Type().IsRegular() || !RotatedName(path, name) && !(packed && RotatedName(path, strings.TrimSuffix(name, ext))) {
+			continue
 		}
+		info, err := e.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // renamed or removed meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, RotatedFile{name, info, packed})
 	}
-	return names, packed
+	return files, nil
 }
 
 // Usage is whether a file is open for writing.
@@ -116,6 +126,12 @@ func UsageOf(file *os.File) Usage {
 		}
 	}
 	return all
+}
+
+// IsRemoved reports whether an open file has no name any more.
+func IsRemoved(file *os.File) bool {
+	var open unix.Stat_t
+	return unix.Fstat(int(file.Fd()), &open) == nil && open.Nlink == 0
 }
 
 // FirstData is the position of a file's first byte other than NUL: a writer without O_APPEND leaves

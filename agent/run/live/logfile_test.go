@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool/ycsb"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
+	"github.com/benchwatch/benchwatch/agent/run/toollog"
 )
 
 // logging is a log file that a tool writes by itself.
@@ -41,13 +43,13 @@ func (l *logging) append(text string) {
 }
 
 func (l *logging) watch(adapt ...func(*Watcher)) *watching {
-	return watch(l.t, Options{DataDir: l.data, Logs: func() []Log {
-		return []Log{{Glob: filepath.Join(filepath.Dir(l.path), "*.log"), Tool: "sysbench", Labels: map[string]string{"host": "a"}}}
+	return watch(l.t, Options{DataDir: l.data, Logs: func() []toollog.Log {
+		return []toollog.Log{{Glob: filepath.Join(filepath.Dir(l.path), "*.log"), Tool: "sysbench", Labels: map[string]string{"host": "a"}}}
 	}}, adapt...)
 }
 
 // hasty makes a Watcher immediately treat files that are not open as unchanged.
-func hasty(w *Watcher) { w.recent, w.settled = 300*time.Millisecond, 50*time.Millisecond }
+func hasty(w *Watcher) { w.recentLog, w.settledLog = 300*time.Millisecond, 50*time.Millisecond }
 
 // runs waits until as many runs as totals are known and have these totals, in
 // the order of the log.
@@ -73,6 +75,18 @@ func (w *watching) runs(totals ...float64) []ingest.Snapshot {
 		return true
 	})
 	return snaps
+}
+
+// waitFor waits until a condition holds.
+func waitFor(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.After(30 * time.Second); !ok(); {
+		select {
+		case <-time.After(time.Millisecond):
+		case <-deadline:
+			t.Fatalf("never: %s", what)
+		}
+	}
 }
 
 func sortByOffset(snaps []ingest.Snapshot) {
@@ -134,16 +148,11 @@ func TestOldLogIsLeftAlone(t *testing.T) {
 	if err := os.Chtimes(l.path, old, old); err != nil {
 		t.Fatal(err)
 	}
-	w := l.watch()
-	for { // followed, which is after its past was looked at
-		w.logs.mu.Lock()
-		f := w.logs.byPath[l.path]
-		w.logs.mu.Unlock()
-		if f != nil && f.caught.Load() {
-			break
-		}
-		<-time.After(time.Millisecond)
-	}
+	var said lockedBuilder
+	w := l.watch(func(w *Watcher) {
+		w.opts.Logger = slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	})
+	waitFor(t, "the log is found", func() bool { return strings.Contains(said.String(), "next file found") })
 	l.append(banner + intervalLine(1, 5))
 	s := w.runs(5)
 	if s[0].Meta.Log.Offset == 0 {
@@ -219,8 +228,8 @@ Starting test.
 	}
 	l := newLogging(t)
 	l.append("")
-	w := watch(t, Options{DataDir: l.data, Logs: func() []Log {
-		return []Log{{Glob: l.path, Tool: "ycsb"}}
+	w := watch(t, Options{DataDir: l.data, Logs: func() []toollog.Log {
+		return []toollog.Log{{Glob: l.path, Tool: "ycsb"}}
 	}, Tools: func() tool.Set { return tool.Set{ycsb.Tool} }})
 	l.append(run(100))
 	w.runs(100)

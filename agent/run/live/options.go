@@ -11,6 +11,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
+	"github.com/benchwatch/benchwatch/agent/run/toollog"
 	"github.com/benchwatch/benchwatch/agent/run/topology"
 )
 
@@ -47,7 +48,7 @@ type Options struct {
 	// SamplerLate is for how long samples were due but not started, see [engine.Sampler.Late].
 	SamplerLate func() time.Duration
 	// Logs returns the files that tools write by themselves.
-	Logs func() []Log
+	Logs func() []toollog.Log
 	// Sink receives the events of the runs; may be nil.
 	Sink Sink
 
@@ -112,17 +113,6 @@ type Limits struct {
 	MaxKept      int           // summaries of ended runs
 }
 
-// Log is a set of files that a tool writes by itself.
-type Log struct {
-	Glob   string
-	Tool   string // empty: recognised by the content
-	Labels map[string]string
-	// Selection is the servers of the runs in the files; nil: unknown.
-	Selection *rundir.Selection
-	// Generator is the machine that generates the load; empty: unknown.
-	Generator string
-}
-
 func (o *Options) defaults() {
 	if o.Poll <= 0 {
 		o.Poll = time.Second
@@ -162,7 +152,7 @@ func (o *Options) defaults() {
 		o.SampleNow = func() {}
 	}
 	if o.Logs == nil {
-		o.Logs = func() []Log { return nil }
+		o.Logs = func() []toollog.Log { return nil }
 	}
 	if o.Sink == nil {
 		o.Sink = Discard{}

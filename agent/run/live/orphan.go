@@ -30,7 +30,7 @@ func CloseOrphan(ctx context.Context, d rundir.Directory, tools tool.Set) (rundi
 			return // another process took it in the meantime
 		}
 		if !m.Ended() {
-			end := lastWrite(d, m.StartedAt, m.Axis(clock.System).Ahead())
+			end := d.LastWrite(m.StartedAt, m.Axis(clock.System).Ahead())
 			m.EndedAt = &end
 		}
 		m.Conclude(f.Output())

@@ -23,6 +23,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool/sysbench"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
+	"github.com/benchwatch/benchwatch/agent/run/toollog"
 	"github.com/benchwatch/benchwatch/internal/rotation"
 )
 
@@ -46,7 +47,7 @@ func followUntilKilled(data, glob string) {
 		DataDir: data, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)), Poll: 10 * time.Millisecond,
 		Tools:  func() tool.Set { return tool.Set{sysbench.Tool} },
 		Limits: func() Limits { return Limits{DrainTimeout: time.Hour, MaxLive: 64, MaxKept: 64} },
-		Logs:   func() []Log { return []Log{{Glob: glob, Tool: "sysbench"}} },
+		Logs:   func() []toollog.Log { return []toollog.Log{{Glob: glob, Tool: "sysbench"}} },
 	})
 	w.Run(context.Background())
 }
@@ -267,8 +268,8 @@ func TestRotations(t *testing.T) {
 			r.write("\n"+summaryText(want, lines+0.1), false)
 			r.must(r.out.Close())
 			r.kill()
-			w := watch(t, Options{DataDir: filepath.Join(r.dir, "data"), Logs: func() []Log {
-				return []Log{{Glob: r.glob, Tool: "sysbench"}}
+			w := watch(t, Options{DataDir: filepath.Join(r.dir, "data"), Logs: func() []toollog.Log {
+				return []toollog.Log{{Glob: r.glob, Tool: "sysbench"}}
 			}}, hasty)
 			s := w.until("", "over", over)
 			w.stop()
@@ -413,7 +414,7 @@ func TestRefusedLogs(t *testing.T) {
 		}
 	}
 	var said strings.Builder
-	w := watch(t, Options{DataDir: l.data, Logs: func() []Log { return []Log{{Glob: filepath.Join(folder, "*.log")}} }},
+	w := watch(t, Options{DataDir: l.data, Logs: func() []toollog.Log { return []toollog.Log{{Glob: filepath.Join(folder, "*.log")}} }},
 		func(w *Watcher) { w.opts.Logger = slog.New(slog.NewTextHandler(&said, nil)) })
 	l.append(banner + intervalLine(1, 10))
 	w.runs(10)
@@ -439,15 +440,12 @@ func TestUTF16(t *testing.T) {
 		}
 		l.append(text)
 		var said lockedBuilder
-		w := watch(t, Options{DataDir: l.data, Logs: func() []Log { return []Log{{Glob: l.path, Tool: tool}} }},
-			func(w *Watcher) { w.opts.Logger = slog.New(slog.NewTextHandler(&said, nil)); w.recent = 0 })
-		for deadline := time.After(30 * time.Second); !strings.Contains(said.String(), "UTF-16"); {
-			select {
-			case <-time.After(time.Millisecond):
-			case <-deadline:
-				t.Fatalf("tool %q:\n%s", tool, said.String())
-			}
-		}
+		w := watch(t, Options{DataDir: l.data, Logs: func() []toollog.Log { return []toollog.Log{{Glob: l.path, Tool: tool}} }},
+			func(w *Watcher) {
+				w.opts.Logger = slog.New(slog.NewTextHandler(&said, nil))
+				w.recentLog = time.Nanosecond
+			})
+		waitFor(t, "reported, with tool "+tool, func() bool { return strings.Contains(said.String(), "UTF-16") })
 		w.stop()
 	}
 }

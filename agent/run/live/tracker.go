@@ -271,7 +271,7 @@ func (t *tracker) ended() bool {
 		if m.Ended() {
 			return
 		}
-		end := lastWrite(t.dir, m.StartedAt, t.axis.Ahead())
+		end := t.dir.LastWrite(m.StartedAt, t.axis.Ahead())
 		m.EndedAt = &end
 		m.Conclude(rundir.Output{}) // until the output has been read to its end
 	})
@@ -282,20 +282,6 @@ func (t *tracker) ended() bool {
 	t.setMeta(meta)
 	t.log.Warn("the tool ended without a known exit status")
 	return true
-}
-
-// lastWrite is the time of the tool's last write, the assumed end of a run whose end was not
-// observed.
-//
-// File times are wall clock times; ahead converts them to the run's axis.
-func lastWrite(d rundir.Directory, start time.Time, ahead time.Duration) time.Time {
-	last := start
-	for _, name := range []string{rundir.StdoutFile, rundir.StderrFile} {
-		if info, err := os.Stat(d.Path(name)); err == nil && info.ModTime().Add(-ahead).After(last) {
-			last = info.ModTime().Add(-ahead)
-		}
-	}
-	return last.UTC()
 }
 
 // settle adds to run.json the facts that only the tool's output shows, once. The owner does not

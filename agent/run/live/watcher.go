@@ -19,13 +19,13 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
+	"github.com/benchwatch/benchwatch/agent/run/toollog"
 )
 
 // Watcher follows all runs of a data directory: it finds new runs, follows each until it is closed,
 // and keeps the summaries of the newest ended ones.
 //
-// Run's goroutine finds runs. Each live run has a tracker with its own goroutine, and each log file
-// a logFollower. mu guards the maps.
+// Run's goroutine finds runs. Each live run has a tracker with its own goroutine. mu guards the maps.
 type Watcher struct {
 	opts     Options
 	notifier *follow.Notifier
@@ -40,12 +40,14 @@ type Watcher struct {
 	waiting int                        // live runs beyond MaxLive
 	maxKept int                        // at the last scan
 
-	logs            logs
-	listing         rundir.Listing
-	listFault       time.Time
-	wake            chan struct{}
-	rescan          atomic.Bool   // a run has changed, so the next scan must read it
-	recent, settled time.Duration // recentLog and settledLog
+	logs      *toollog.Set // set by Run
+	listing   rundir.Listing
+	isScanned bool // all runs were read once
+	listFault time.Time
+	wake      chan struct{}
+	rescan    atomic.Bool // a run has changed, so the next scan must read it
+	// recentLog and settledLog are options of logs.
+	recentLog, settledLog time.Duration
 }
 
 // NewWatcher returns a Watcher. It watches nothing until Run is called.
@@ -53,8 +55,8 @@ func NewWatcher(opts Options) *Watcher {
 	opts.defaults()
 	return &Watcher{
 		opts: opts, live: map[string]*tracker{}, kept: map[string]ingest.Snapshot{},
-		damaged: map[string]time.Time{}, old: map[string]bool{}, logs: newLogs(), wake: make(chan struct{}, 1),
-		listing: rundir.Listing{DataDir: opts.DataDir}, recent: recentLog, settled: settledLog,
+		damaged: map[string]time.Time{}, old: map[string]bool{}, wake: make(chan struct{}, 1),
+		listing: rundir.Listing{DataDir: opts.DataDir},
 	}
 }
 
@@ -76,12 +78,16 @@ func (w *Watcher) Run(ctx context.Context) {
 		cancel := w.notifier.Wake(w.wake, rundir.Root(w.opts.DataDir))
 		defer cancel()
 	}
-	followers.Go(func() { w.syncLogs(ctx) })
+	w.logs = toollog.New(ctx, toollog.Options{
+		DataDir: w.opts.DataDir, Logs: w.opts.Logs, Tools: w.opts.Tools, Logger: w.opts.Logger,
+		Tracker: logRuns{w, ctx, &followers}, Notifier: w.notifier, Wake: w.wake,
+		Recent: w.recentLog, Settled: w.settledLog,
+	}, followers.Go)
 	tick := time.NewTimer(clock.Next(time.Second))
 	defer tick.Stop()
 	for {
 		w.scan(ctx, &followers)
-		w.scanLogs(ctx, &followers)
+		w.logs.Scan()
 		select {
 		case <-ctx.Done():
 			return
@@ -215,7 +221,7 @@ func (w *Watcher) scan(ctx context.Context, followers *sync.WaitGroup) {
 		}
 		dir := rundir.At(w.opts.DataDir, id)
 		meta, ok := w.load(dir)
-		if ok && meta.Log != nil && !w.logs.scanned {
+		if ok && meta.Log != nil && !w.isScanned && len(w.opts.Only) == 0 {
 			logRuns = append(logRuns, &meta)
 		}
 		switch {
@@ -235,8 +241,9 @@ func (w *Watcher) scan(ctx context.Context, followers *sync.WaitGroup) {
 		return
 	}
 	for _, m := range slices.Backward(logRuns) {
-		w.addLogRun(m, nil)
+		w.logs.Add(m)
 	}
+	w.isScanned = true
 	w.mu.Lock()
 	w.waiting = waiting
 	w.mu.Unlock()

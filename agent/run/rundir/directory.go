@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -274,6 +275,18 @@ func place(tmp, dir string) error {
 		return os.Rename(tmp, dir)
 	}
 	return err
+}
+
+// LastWrite is when the tool last wrote its output, the assumed end of a run whose end was not observed; start if that is
+// later. Files have times of the wall clock: ahead is how far it is ahead of the run's axis.
+func (d Directory) LastWrite(start time.Time, ahead time.Duration) time.Time {
+	last := start
+	for _, name := range []string{StdoutFile, StderrFile} {
+		if info, err := os.Stat(d.Path(name)); err == nil && info.ModTime().Add(-ahead).After(last) {
+			last = info.ModTime().Add(-ahead)
+		}
+	}
+	return last.UTC()
 }
 
 // Path returns the path of a file in the folder.

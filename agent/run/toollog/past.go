@@ -1,0 +1,206 @@
+package toollog
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+
+	"github.com/benchwatch/benchwatch/agent/base/clock"
+	"github.com/benchwatch/benchwatch/agent/base/follow"
+	"github.com/benchwatch/benchwatch/agent/run/ingest"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
+)
+
+// pastEntry is a run that was found in a log, and the files that it was in.
+type pastEntry struct {
+	id, path string
+	inodes   []inode
+}
+
+// pastRun is a run that was found in a log, read from its directory.
+type pastRun struct {
+	dir  rundir.Directory
+	meta rundir.Meta
+	size int64 // of the copy of its output
+}
+
+// maxPast bounds how many runs of a log are remembered.
+const maxPast = 20
+
+// Add adds a run that was found in a log. Runs are added in the order of their begin.
+func (s *Set) Add(m *rundir.Meta) {
+	e := pastEntry{id: m.ID, path: m.Log.Path}
+	for _, from := range append(slices.Clone(m.Log.Earlier), *m.Log) {
+		e.inodes = append(e.inodes, inode{from.Device, from.Inode})
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.past = append(s.past, e)
+	count, oldest := 0, 0
+	for i, other := range slices.Backward(s.past) {
+		if other.path == e.path {
+			count, oldest = count+1, i
+		}
+	}
+	if count > maxPast {
+		s.past = slices.Delete(s.past, oldest, oldest+1)
+	}
+}
+
+// pastRuns returns the newest runs of a log, newest first: those with its path, and those whose last bytes are in the file
+// with the inode.
+func (s *Set) pastRuns(path string, i inode) (runs []*pastRun) {
+	s.mu.Lock()
+	past := slices.Clone(s.past)
+	s.mu.Unlock()
+	for _, e := range slices.Backward(past) {
+		if e.path != path && !slices.Contains(e.inodes, i) {
+			continue
+		}
+		r, err := s.loadPast(e.id)
+		if err == nil && (e.path == path || r.isIn(path)) { // else it was removed
+			runs = append(runs, r)
+		}
+	}
+	return runs
+}
+
+func (s *Set) loadPast(id string) (*pastRun, error) {
+	r := &pastRun{dir: rundir.At(s.opts.DataDir, id)}
+	var err error
+	if r.meta, err = r.dir.Load(); err != nil {
+		return nil, err
+	}
+	if r.meta.Log == nil || !r.dir.MayFollowLog() {
+		return nil, fs.ErrNotExist
+	}
+	info, err := os.Lstat(r.dir.Path(rundir.StdoutFile))
+	if err != nil {
+		return nil, err
+	}
+	r.size = info.Size()
+	return r, nil
+}
+
+// restore sets where a follower continues, from the runs that earlier agents and followers found in the log. Older runs
+// that had not ended are ended with what was read of them. i is the inode of the file that has the log's name.
+func (s *Set) restore(f *follower, i inode) {
+	runs := s.pastRuns(f.path, i)
+	for at, r := range slices.Backward(runs) {
+		f.skipOld = false
+		f.earlier = lastOf(append(f.earlier, r.passages(f.earlier)...), maxEarlier)
+		switch {
+		case r.meta.Ended():
+		case at == 0:
+			f.runs.resume = r
+		default:
+			s.end(r)
+		}
+	}
+	if len(f.earlier) == 0 {
+		return
+	}
+	f.last = f.earlier[len(f.earlier)-1]
+	for _, from := range []*rundir.LogSource{&f.last.source, runs[0].meta.Log} { // nothing may have been read of the newest
+		f.last.inodes = append(f.last.inodes, inode{from.Device, from.Inode})
+	}
+	if info, err := os.Stat(runs[0].dir.Path(rundir.StdoutFile)); err == nil {
+		f.lastWrite, f.lastRead = info.ModTime(), info.ModTime()
+	}
+}
+
+// end ends a run with what was read of it.
+func (s *Set) end(r *pastRun) {
+	feed := ingest.NewFeed(s.opts.Tools().ByName(r.meta.Tool), &r.meta)
+	err := feed.ReadAll(s.ctx, r.dir)
+	if err == nil {
+		feed.Close(r.meta.Axis(clock.System).Now())
+		_, err = r.dir.Update(func(m *rundir.Meta) {
+			if m.Ended() {
+				return
+			}
+			end := r.dir.LastWrite(m.StartedAt, m.Axis(clock.System).Ahead())
+			m.EndedAt = &end
+			m.Log.End = m.Log.Position(r.size)
+			m.Conclude(feed.Output())
+		})
+	}
+	if err != nil && !errors.Is(err, s.ctx.Err()) {
+		s.report(r.meta.Log.Path, "can't end a run of the log", err)
+	}
+	s.opts.Tracker.Ended()
+}
+
+// followMoved follows the logs of runs that had not ended when an earlier agent stopped and whose files were renamed or are
+// gone.
+func (s *Set) followMoved() {
+	for _, e := range slices.Backward(slices.Clone(s.past)) {
+		r, err := s.loadPast(e.id)
+		if s.follower(e.path) != nil || err != nil || r.meta.Ended() {
+			continue
+		}
+		m := &r.meta
+		if t := s.opts.Tools().ByName(m.Tool); t != nil {
+			f := s.newFollower(e.path, Log{e.path, m.Tool, m.Labels, m.Selection, m.Generator}, t)
+			s.add(f, inode{})
+			s.start(f)
+		}
+	}
+}
+
+// passages returns what was read for the run, the newest file last. before is what was read of the log before.
+func (r *pastRun) passages(before []passage) (all []passage) {
+	own, err := rundir.Open(r.dir.Path(rundir.StdoutFile))
+	if err != nil {
+		return nil
+	}
+	defer own.Close()
+	last := *r.meta.Log
+	last.End = last.Position(r.size)
+	for _, from := range append(slices.Clone(last.Earlier), last) {
+		if from.End < from.Offset || from.End == from.Offset && from.Gap != gapEdited {
+			continue
+		}
+		p := passage{source: from, from: from.Offset, end: from.End, content: shifted{own, from.Copied - from.Offset}}
+		p.findHead(append(slices.Clone(before), all...))
+		all = append(all, p.withoutContent())
+	}
+	return all
+}
+
+// findHead sets the first bytes of a file of which content has only the later ones. The others are a hole or were read
+// before; the digest shows which.
+func (p *passage) findHead(before []passage) {
+	heads := [][]byte{make([]byte, min(p.from, rundir.HeadSize))}
+	for _, earlier := range before {
+		heads = append(heads, earlier.head)
+	}
+	for _, head := range heads {
+		head = slices.Clone(head[:min(int64(len(head)), p.from)])
+		if int64(len(head)) == p.from {
+			head = append(head, readUpTo(p.content, p.from, min(p.end, rundir.HeadSize)-p.from)...)
+		}
+		if p.from == 0 || p.source.SameHead(bytes.NewReader(head)) {
+			p.head = head
+			return
+		}
+	}
+}
+
+// isIn reports whether a file has all that was read for the run.
+func (r *pastRun) isIn(path string) bool {
+	file, err := follow.OpenFile(path)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	read := r.passages(nil)
+	if err != nil || len(read) == 0 {
+		return false
+	}
+	relation, _ := read[len(read)-1].relate(file, info.Size(), func(int64) bool { return false })
+	return relation == continues
+}
