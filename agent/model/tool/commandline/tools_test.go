@@ -33,6 +33,12 @@ func TestTools(t *testing.T) {
 		{"sysbench", "sysbench --db-driver=pgsql --pgsql-host=db1 --pgsql-password=hunter2 oltp_read_only run", "oltp_read_only 1 thread db1:5432"},
 		{"go-tpc", "go-tpc tpcc -d postgres -H db1 -P 5432 -p hunter2 run", "tpcc 1 thread db1:5432"},
 		{"ycsb", "bin/ycsb run jdbc -P workloads/workloada -p db.url=jdbc:postgresql://db1:5432/ycsb -p db.user=u -p db.passwd=hunter2", ""},
+		{"go-tpc", "tiup bench:v1.12.0 --tag=x tpcc -H db1 -p hunter2 -T 8 run", "tpcc 8 threads db1:4000"},
+		{"go-tpc", "tiup bench tpch -H db1 -phunter2 prepare", "tpch prepare 1 thread db1:4000"},
+		{"go-tpc", "go-tpc -D bench tpcc -p hunter2 run", "tpcc 1 thread 127.0.0.1:4000"},
+		{"hammerdb", "env DB_PASSWORD=hunter2 ./hammerdbcli tcl auto run.tcl", ""},
+		{"hammerdb", "env DB_PASSWORD=hunter2 tclsh8.6 /opt/hammerdb/hammerdbcli tcl auto run.tcl", ""},
+		{"benchbase", "java -Ddb.password=hunter2 -jar lib/benchbase.jar -b tpcc -c config.xml --execute=true", ""},
 		{"mysqlslap", "mariadb-slap -hdb1 -phunter2 --concurrency=4 -a", "mixed 4 threads db1:3306"},
 		{"mysqlslap", "env MYSQL_PWD=hunter2 mysqlslap --password=hunter2 --query=x", "query 1 thread localhost:3306"},
 	}

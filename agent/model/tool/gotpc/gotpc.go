@@ -21,6 +21,7 @@ const Name = "go-tpc"
 var Tool = &tool.Tool{
 	Name:      Name,
 	Programs:  []string{"go-tpc"},
+	MatchArgs: isTiUP,
 	Describe:  Describe,
 	Login:     login,
 	NewParser: func(d tool.Description) tool.Parser { return NewParser(d) },
@@ -66,9 +67,30 @@ var labels = map[string]string{
 	"ignore-error": "ignore_error",
 }
 
+// component begins TiUP's name of go-tpc: bench or bench:v1.12.0.
+const component = "bench"
+
+// isTiUP recognises go-tpc as a component of TiUP.
+func isTiUP(base string, args []string) bool {
+	return base == "tiup" && componentAt(args) >= 0
+}
+
+// componentAt returns the index of the component among TiUP's arguments, -1 if it runs another one.
+func componentAt(args []string) int {
+	for i, a := range args {
+		if a == component || strings.HasPrefix(a, component+":") {
+			return i
+		}
+		if !strings.HasPrefix(a, "-") && (i == 0 || args[i-1] != "--tag" && args[i-1] != "-T") {
+			break
+		}
+	}
+	return -1
+}
+
 // Describe reads a command line of go-tpc.
 func Describe(in tool.Invocation) tool.Description {
-	o := parseOptions(in.Args)
+	o := parseOptions(in)
 	d := tool.Description{Labels: map[string]string{}, Workload: o.Word(0)}
 	if d.Workload == "" || d.Workload == "version" {
 		return d
@@ -105,7 +127,7 @@ func Describe(in tool.Invocation) tool.Description {
 
 // login reads the TLS of the connection parameters; by default there is none.
 func login(in tool.Invocation) tool.Login {
-	o := parseOptions(in.Args)
+	o := parseOptions(in)
 	parameters, err := url.ParseQuery(o.Values["conn-params"])
 	if err != nil || parameters.Get("tls") == "" {
 		return tool.Login{Password: o.Values["password"]}
@@ -117,8 +139,11 @@ func login(in tool.Invocation) tool.Login {
 	return tool.Login{Password: o.Values["password"], TLS: tool.TLS{Mode: mode}}
 }
 
-func parseOptions(args []string) *option.Set {
-	o := option.New()
+func parseOptions(in tool.Invocation) *option.Set {
+	o, args := option.New(), in.Args
+	if in.Program == "tiup" {
+		args = args[componentAt(args)+1:]
+	}
 	o.Words = syntax.Read(args, func(name, value string) {
 		switch {
 		case slices.Contains(syntax.Flags, name) && value == "on":
