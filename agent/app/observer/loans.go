@@ -35,8 +35,11 @@ type found struct {
 	known bool
 }
 
-// borrow asks for the login that the wrapper of a run may lend.
-func (o *Observer) borrow(dir rundir.Directory) {
+// logins are the logins that runs lend to an observer.
+type logins struct{ *Observer }
+
+// Borrow asks for the login that the wrapper of a run may lend.
+func (o logins) Borrow(dir rundir.Directory) {
 	login, err := dir.Borrow()
 	if login == nil && err == nil {
 		return
@@ -58,8 +61,8 @@ func (o *Observer) borrow(dir rundir.Directory) {
 	o.arrange()
 }
 
-// giveBack forgets the login of a run.
-func (o *Observer) giveBack(dir rundir.Directory) {
+// GiveBack forgets the login of a run.
+func (o logins) GiveBack(dir rundir.Directory) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	before := len(o.loans)

@@ -53,10 +53,7 @@ type Source interface {
 	Subscribe(buffer int) (<-chan engine.Frame, func())
 	Latest() engine.Frame
 	MissedTicks() uint64
-	Late() time.Duration
-	ReadSettings()
-	ReadStatements(context.Context, map[string]*engine.StatementReading) map[string]engine.StatementsAnswer
-	SampleNow()
+	live.Sampler
 	Update([]engine.Target)
 }
 
@@ -128,13 +125,12 @@ func New(opts Options) (*Observer, error) {
 	})
 	watched := live.Options{
 		DataDir: opts.Config.DataDir, Only: opts.Only,
-		Tools:    o.tools,
-		Topology: o.currentTopology, Borrow: o.borrow, GiveBack: o.giveBack, ReadSettings: o.readSettings, ReadStatements: o.sampler.ReadStatements, SampleNow: o.sampler.SampleNow, SamplerLate: o.sampler.Late, Clock: opts.Clock, Samples: axis, Logs: o.logs,
-		Sink:   sink{o.markers, o.alerts, o.page},
-		Limits: o.limits, Logger: opts.Logger,
+		Tools: o.tools, Topology: o.currentTopology, Logs: o.logs, Limits: o.limits,
+		Sampler: serversAndMachines{o.sampler, o.hosts}, Logins: logins{o}, Sink: sink{o.markers, o.alerts, o.page},
+		Clock: opts.Clock, Samples: axis, Logger: opts.Logger,
 	}
 	if o.witnesses != nil {
-		watched.Arm, watched.Disarm, watched.Testify = o.witnesses.Arm, o.witnesses.Disarm, o.witnesses.Testify
+		watched.Witnesses = o.witnesses
 	}
 	o.watcher = live.NewWatcher(watched)
 	if len(opts.Only) == 0 {
@@ -216,10 +212,16 @@ func (o *Observer) Run(ctx context.Context) error {
 	return nil
 }
 
-// readSettings requests the settings of servers and machines for the next tick.
-func (o *Observer) readSettings() {
-	o.sampler.ReadSettings()
-	o.hosts.ReadSettings()
+// serversAndMachines is the sampler of the servers, which also reads the settings of the machines.
+type serversAndMachines struct {
+	Source
+	machines Source
+}
+
+// ReadSettings requests the settings of servers and machines for the next tick.
+func (s serversAndMachines) ReadSettings() {
+	s.Source.ReadSettings()
+	s.machines.ReadSettings()
 }
 
 // sampleHosts samples the machines only while a run is followed.

@@ -20,43 +20,81 @@ type Options struct {
 	DataDir string
 	// Only restricts the watcher to these ids, if there are any.
 	Only []string
-	// Tools returns the tools that can currently be recognised.
-	Tools func() tool.Set
-	// Topology returns the currently sampled servers: a new value after the configuration has
-	// changed.
-	Topology func() *topology.Topology
-	// Borrow adds to the topology the servers whose login the wrapper of a run lends, until GiveBack
-	// is called with the same directory. It may take 2 s.
-	Borrow, GiveBack func(rundir.Directory)
+
+	// The configuration as it is now; each is called whenever its value is needed. Only Limits is required.
+	Tools    func() tool.Set           // that can be recognised
+	Topology func() *topology.Topology // of the sampled servers: a new value after a change
+	Logs     func() []toollog.Log      // that tools write by themselves
+	Limits   func() Limits
+
+	// Sampler samples the servers; nil: nothing does.
+	Sampler Sampler
+	// Logins are those that runs lend; nil: none are borrowed.
+	Logins Logins
+	// Witnesses are asked during stalls; nil: nothing is.
+	Witnesses Witnesses
+	// Sink receives the events of the runs; may be nil.
+	Sink Sink
+
 	// Machine is this machine; default: as reported by the system.
 	Machine *topology.Machine
-	// ReadSettings requests that the targets' settings are read at the next tick.
-	ReadSettings func()
-	// ReadStatements returns the targets' counters by statement, see
-	// [engine.Sampler.ReadStatements].
-	ReadStatements func(context.Context, map[string]*engine.StatementReading) map[string]engine.StatementsAnswer
-	// Arm opens connections to the targets of a run, with which Testify asks them during a stall, until Disarm.
-	Arm     func(run string, targets []engine.Target)
-	Disarm  func(run string)
-	Testify func(ctx context.Context, run string) []evidence.Answer
 	// Clock of this machine; nil: clock.System. Samples is the axis of the frames; zero: the wall
 	// clock.
 	Clock   *clock.Clock
 	Samples clock.Axis
-	// SampleNow requests a sample of the servers between two ticks.
-	SampleNow func()
-	// SamplerLate is for how long samples were due but not started, see [engine.Sampler.Late].
-	SamplerLate func() time.Duration
-	// Logs returns the files that tools write by themselves.
-	Logs func() []toollog.Log
-	// Sink receives the events of the runs; may be nil.
-	Sink Sink
-
-	// Limits returns the current limits. It is called whenever a limit is needed.
-	Limits func() Limits
-	Poll   time.Duration // of run.json and locks; default 1 s: changes wake it
-	Logger *slog.Logger
+	Poll    time.Duration // of run.json and locks; default 1 s: changes wake it
+	Logger  *slog.Logger
 }
+
+// Sampler is what a Watcher needs of [engine.Sampler], which samples the servers of all runs.
+type Sampler interface {
+	// ReadSettings requests that the targets' settings are read at the next tick.
+	ReadSettings()
+	// ReadStatements returns the targets' counters by statement.
+	ReadStatements(context.Context, map[string]*engine.StatementReading) map[string]engine.StatementsAnswer
+	// SampleNow requests a sample between two ticks.
+	SampleNow()
+	// Late is for how long samples were due but not started.
+	Late() time.Duration
+}
+
+// Logins are the logins that wrappers of runs lend.
+type Logins interface {
+	// Borrow adds to the topology the servers whose login the wrapper of a run lends, until GiveBack is called with the
+	// same directory. It may take 2 s.
+	Borrow(rundir.Directory)
+	GiveBack(rundir.Directory)
+}
+
+// Witnesses are connections to the targets of a run, on which they are asked during a stall.
+type Witnesses interface {
+	// Arm opens the connections, until Disarm.
+	Arm(run string, targets []engine.Target)
+	Disarm(run string)
+	// Testify asks the targets.
+	Testify(ctx context.Context, run string) []evidence.Answer
+}
+
+// unsampled is the Sampler, the Logins and the Witnesses of a Watcher without them.
+type unsampled struct{}
+
+func (unsampled) ReadSettings()             {}
+func (unsampled) SampleNow()                {}
+func (unsampled) Late() time.Duration       { return 0 }
+func (unsampled) Borrow(rundir.Directory)   {}
+func (unsampled) GiveBack(rundir.Directory) {}
+
+func (unsampled) Arm(string, []engine.Target)                       {}
+func (unsampled) Disarm(string)                                     {}
+func (unsampled) Testify(context.Context, string) []evidence.Answer { return nil }
+func (unsampled) ReadStatements(
+	context.Context, map[string]*engine.StatementReading,
+) map[string]engine.StatementsAnswer {
+	return nil
+}
+
+// isSampled reports whether anything samples the servers.
+func (o *Options) isSampled() bool { return o.Sampler != unsampled{} }
 
 // Sink receives the events of the runs that a Watcher follows. Its methods are called from several
 // goroutines and must not call the Watcher. Interval, Sampled and Changed must not block either.
@@ -127,29 +165,18 @@ func (o *Options) defaults() {
 		none := &topology.Topology{}
 		o.Topology = func() *topology.Topology { return none }
 	}
-	if o.Borrow == nil {
-		o.Borrow, o.GiveBack = func(rundir.Directory) {}, func(rundir.Directory) {}
+	if o.Sampler == nil {
+		o.Sampler = unsampled{}
+	}
+	if o.Logins == nil {
+		o.Logins = unsampled{}
+	}
+	if o.Witnesses == nil {
+		o.Witnesses = unsampled{}
 	}
 	if o.Machine == nil {
 		here := topology.LocalMachine()
 		o.Machine = &here
-	}
-	if o.ReadSettings == nil {
-		o.ReadSettings = func() {}
-	}
-	if o.ReadStatements == nil {
-		o.ReadStatements = func(context.Context, map[string]*engine.StatementReading) map[string]engine.StatementsAnswer {
-			return nil
-		}
-	}
-	if o.Arm == nil {
-		o.Arm, o.Disarm = func(string, []engine.Target) {}, func(string) {}
-	}
-	if o.Testify == nil {
-		o.Testify = func(context.Context, string) []evidence.Answer { return nil }
-	}
-	if o.SampleNow == nil {
-		o.SampleNow = func() {}
 	}
 	if o.Logs == nil {
 		o.Logs = func() []toollog.Log { return nil }

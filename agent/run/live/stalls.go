@@ -198,7 +198,7 @@ func (t *tracker) armStalls() {
 	targets := t.targets()
 	t.mu.Unlock()
 	if due {
-		t.opts.Arm(t.dir.ID(), targets)
+		t.opts.Witnesses.Arm(t.dir.ID(), targets)
 	}
 }
 
@@ -213,7 +213,7 @@ func (t *tracker) startWatch(ctx context.Context) (end func()) {
 	return sync.OnceFunc(func() {
 		cancel()
 		<-done
-		t.opts.Disarm(t.dir.ID())
+		t.opts.Witnesses.Disarm(t.dir.ID())
 	})
 }
 
@@ -296,7 +296,7 @@ func (t *tracker) moment(ctx context.Context) evidence.Moment {
 		m.Answers = append(m.Answers, *t.programs.Testify())
 	}
 	t.mu.Unlock()
-	m.Answers = append(m.Answers, t.opts.Testify(ctx, t.dir.ID())...)
+	m.Answers = append(m.Answers, t.opts.Witnesses.Testify(ctx, t.dir.ID())...)
 	ahead := t.axis.Ahead()
 	for i := range m.Answers {
 		a := &m.Answers[i]

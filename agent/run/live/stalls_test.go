@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/evidence"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
 	"github.com/benchwatch/benchwatch/agent/run/launch"
@@ -44,14 +45,14 @@ func TestStallIsCaptured(t *testing.T) {
 	}
 	w := watch(t, Options{
 		DataDir: data, Topology: serversOf(twoClusters...), Limits: func() Limits { return Limits{DrainTimeout: time.Millisecond, MaxLive: 1, MaxKept: 1} },
-		Testify: func(_ context.Context, run string) []evidence.Answer {
+		Witnesses: testimony(func(_ context.Context, run string) []evidence.Answer {
 			a := evidence.Answer{Target: "b1", Engine: "mysql", Active: 4}
 			for i := range 4 {
 				a.Block(fmt.Sprint(i), "9", evidence.MetadataLock, "t")
 			}
 			a.Wait(evidence.MetadataLock, 4)
 			return []evidence.Answer{a}
-		},
+		}),
 	})
 	s := w.until("one", "stall", func(s ingest.Snapshot) bool { return len(s.Stalls) > 0 })
 	if s.Stalls[0].Reason != "metadata lock" || s.Stalls[0].Count != 1 || s.Stalls[0].Seconds != 1 {
@@ -71,4 +72,13 @@ func TestStallIsCaptured(t *testing.T) {
 	if len(h.Markers) != 1 || h.Markers[0].Text != "stalled for 1.0 s: 4 of 4 clients waited for the metadata lock that session 9 held" {
 		t.Errorf("%+v", h.Markers)
 	}
+}
+
+// testimony is what Witnesses without connections testify.
+type testimony func(ctx context.Context, run string) []evidence.Answer
+
+func (testimony) Arm(string, []engine.Target) {}
+func (testimony) Disarm(string)               {}
+func (t testimony) Testify(ctx context.Context, run string) []evidence.Answer {
+	return t(ctx, run)
 }

@@ -129,7 +129,7 @@ func (t *tracker) readStatements(ctx context.Context, targets map[string]*engine
 	ctx, cancel := context.WithTimeout(ctx, statementsTime)
 	defer cancel()
 	defer context.AfterFunc(t.patience, cancel)()
-	answers := t.opts.ReadStatements(ctx, targets)
+	answers := t.opts.Sampler.ReadStatements(ctx, targets)
 	ahead := t.axis.AheadOf(t.opts.Samples)
 	for _, a := range answers {
 		if a.StatementReading != nil {

@@ -34,7 +34,7 @@ func TestStatementsAreRead(t *testing.T) {
 	begun := make(chan struct{})
 	w := watch(t, Options{
 		DataDir: data, Topology: serversOf(twoClusters...), Limits: func() Limits { return Limits{DrainTimeout: time.Millisecond, MaxLive: 1, MaxKept: 1} },
-		ReadStatements: func(_ context.Context, targets map[string]*engine.StatementReading) map[string]engine.StatementsAnswer {
+		Sampler: statementsSampler(func(_ context.Context, targets map[string]*engine.StatementReading) map[string]engine.StatementsAnswer {
 			mu.Lock()
 			defer mu.Unlock()
 			answers := map[string]engine.StatementsAnswer{}
@@ -56,7 +56,7 @@ func TestStatementsAreRead(t *testing.T) {
 				defer close(begun)
 			}
 			return answers
-		},
+		}),
 	})
 	select {
 	case <-begun:
@@ -85,4 +85,16 @@ func TestStatementsAreRead(t *testing.T) {
 	if _, err := record.ReadStatementsBegin(dir); err == nil || strings.Contains(err.Error(), "decode") || errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
+}
+
+// statementsSampler is a Sampler that only reads counters by statement.
+type statementsSampler func(context.Context, map[string]*engine.StatementReading) map[string]engine.StatementsAnswer
+
+func (statementsSampler) ReadSettings()       {}
+func (statementsSampler) SampleNow()          {}
+func (statementsSampler) Late() time.Duration { return 0 }
+func (s statementsSampler) ReadStatements(
+	ctx context.Context, targets map[string]*engine.StatementReading,
+) map[string]engine.StatementsAnswer {
+	return s(ctx, targets)
 }

@@ -60,7 +60,7 @@ type tracker struct {
 	toolLimits engine.Settings
 	limited    struct{ read, with *engine.SettingsReading }
 	programs   host.Programs // on the tool's machine
-	// lateBefore is opts.SamplerLate from when the run was found.
+	// lateBefore is Sampler.Late from when the run was found.
 	lateBefore time.Duration
 	faults     uint64
 	faultLog   time.Time
@@ -94,9 +94,7 @@ func newTracker(dir rundir.Directory, meta rundir.Meta, feed *ingest.Feed, opts 
 	t.user, _ = dir.Owner()
 	t.patience, t.giveUp = context.WithCancel(context.Background())
 	feed.Now = t.now
-	if opts.SamplerLate != nil {
-		t.lateBefore = opts.SamplerLate()
-	}
+	t.lateBefore = opts.Sampler.Late()
 	return t
 }
 
@@ -110,8 +108,8 @@ func (t *tracker) follow(ctx context.Context, notifier *follow.Notifier) {
 	t.read(readCtx, &readers, notifier)
 	defer t.release()
 	t.log.Info("following run", "title", t.meta.Title)
-	t.opts.Borrow(t.dir)
-	defer t.opts.GiveBack(t.dir)
+	t.opts.Logins.Borrow(t.dir)
+	defer t.opts.Logins.GiveBack(t.dir)
 	endWatch := t.startWatch(ctx)
 	defer endWatch()
 
@@ -131,7 +129,7 @@ func (t *tracker) follow(ctx context.Context, notifier *follow.Notifier) {
 		t.beginStatements(readCtx)
 		t.recordClock()
 		if time.Since(asked) >= record.SettingsEvery {
-			t.opts.ReadSettings()
+			t.opts.Sampler.ReadSettings()
 			asked = time.Now()
 		}
 		if t.ended() {
@@ -293,8 +291,8 @@ func (t *tracker) settle() bool {
 	snap, output := t.snapshot(), t.feed.Output()
 	meta, err := t.dir.Update(func(m *rundir.Meta) {
 		m.ToolVersion, m.Workload, m.RatePerSecond = snap.Meta.ToolVersion, snap.Meta.Workload, snap.Meta.RatePerSecond
-		if t.opts.SamplerLate != nil && m.Mirror == nil && !m.SamplerLateSeconds.Known {
-			m.SamplerLateSeconds = series.Some((t.opts.SamplerLate() - t.lateBefore).Round(time.Millisecond).Seconds())
+		if t.opts.isSampled() && m.Mirror == nil && !m.SamplerLateSeconds.Known {
+			m.SamplerLateSeconds = series.Some((t.opts.Sampler.Late() - t.lateBefore).Round(time.Millisecond).Seconds())
 		}
 		if m.Threads == 0 && snap.Threads.Known {
 			m.Threads = snap.Threads.Value
@@ -324,14 +322,14 @@ func (t *tracker) beginDrain() {
 	}
 	t.mu.Unlock()
 	if begin {
-		t.opts.SampleNow()
+		t.opts.Sampler.SampleNow()
 	}
 }
 
 // awaitDrain waits until the replicas have caught up and closes the run, or
 // until another owner has done so.
 func (t *tracker) awaitDrain(ctx context.Context) {
-	t.opts.ReadSettings() // settings may have changed during the run
+	t.opts.Sampler.ReadSettings() // settings may have changed during the run
 
 	tick := time.NewTicker(t.opts.Poll / 2) // the benchmark is over, and its command waits for the end of the run
 	defer tick.Stop()
