@@ -39,8 +39,14 @@ func TestTranslations(t *testing.T) {
 			t.Errorf("%s differs from %s:\n%s", chinese, english, d)
 		}
 	}
-	if n := len(all); len(pages(t, "../../docs/zh"))+1 != n {
+	const glossary, terms = "../../docs/glossary.md", "../../docs/zh/terms.md"
+	if n := len(all); len(pages(t, "../../docs/zh")) != n {
 		t.Errorf("docs/zh has a page without its English one")
+	}
+	for _, m := range heading.FindAllStringSubmatch(read(t, glossary), -1)[1:] {
+		if !strings.Contains(read(t, terms), "\n| "+m[1]+" |") {
+			t.Errorf("%s has no row for %s of %s", terms, m[1], glossary)
+		}
 	}
 }
 
@@ -66,7 +72,8 @@ func facts(text, file string) pageFacts {
 		to := m[1]
 		if !strings.Contains(to, "://") {
 			// A page leads to pages of its own language as far as there are any.
-			to = strings.Replace(filepath.Join(filepath.Dir(file), to), "docs/zh/tutorials", "docs/tutorials", 1)
+			to = strings.NewReplacer("docs/zh/tutorials", "docs/tutorials", "docs/zh/terms.md", "docs/glossary.md").
+				Replace(filepath.Join(filepath.Dir(file), to))
 		}
 		f.Links = append(f.Links, to)
 	}
