@@ -346,7 +346,10 @@ func (r *runCommand) chooseServers(command *commandline.Command, meta *rundir.Me
 		if err == nil && beside {
 			err = config.CheckLent(login, agent.Foreign)
 		}
-		if errors.Is(err, config.ErrKind) {
+		if err == nil && !beside {
+			err = r.config.CheckProxy(login)
+		}
+		if errors.Is(err, config.ErrKind) || errors.Is(err, config.ErrProxy) {
 			r.note("note: --sample: %v", err)
 			break
 		}

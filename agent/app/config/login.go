@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -13,7 +14,9 @@ import (
 
 	commoncfg "github.com/prometheus/common/config"
 
+	"github.com/benchwatch/benchwatch/agent/model/cause"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
+	"github.com/benchwatch/benchwatch/agent/model/engine/proxy"
 	engines "github.com/benchwatch/benchwatch/agent/model/engine/registry"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
@@ -49,7 +52,7 @@ func (c *Config) AddLogin(l rundir.Login) ([]string, error) {
 		if l.Place != tool.PlaceHere && isLocal(t.Address) {
 			return nil, fmt.Errorf("%w: %s is an address within a container or on another machine", ErrNoLogin, t.Address)
 		}
-		if i := slices.IndexFunc(c.Targets, func(o Target) bool { return o.plain().Address == t.Address }); i >= 0 {
+		if i := slices.IndexFunc(c.Targets, func(o Target) bool { return o.plain().Address == t.Address || o.isProxyAt(t.Address) }); i >= 0 {
 			if name := c.Targets[i].Name; !slices.Contains(names, name) {
 				names = append(names, name)
 			}
@@ -66,6 +69,55 @@ func (c *Config) AddLogin(l rundir.Login) ([]string, error) {
 		names = append(names, t.Name)
 	}
 	return names, nil
+}
+
+// isProxyAt reports whether the target is a proxy whose clients connect to an address. The servers behind it are sampled
+// instead of the address: a sample through the proxy would take one of its connections, and wait in its queue.
+func (t *Target) isProxyAt(address string) bool {
+	e := engines.ByName(t.Engine)
+	if e == nil || !e.Proxy {
+		return false
+	}
+	own := cmp.Or(t.Options[e.ClientOption], t.plain().Address)
+	if own == address {
+		return true
+	}
+	host, port, err := net.SplitHostPort(address)
+	ownHost, ownPort, ownErr := net.SplitHostPort(own)
+	return err == nil && ownErr == nil && port == ownPort && isLocal(address) && (isLocal(own) || ownHost == "0.0.0.0" || ownHost == "::") && host != ""
+}
+
+// ErrProxy is wrapped by the error of CheckProxy. It wraps ErrNoLogin.
+var ErrProxy = fmt.Errorf("%w: they are behind a proxy", ErrNoLogin)
+
+// CheckProxy returns an error if a tool connects to a proxy on this machine that is no target. Its text has the line that
+// adds it.
+func (c *Config) CheckProxy(l rundir.Login) error {
+	for address := range strings.SplitSeq(l.Target, ",") {
+		if slices.ContainsFunc(c.Targets, func(t Target) bool { return t.isProxyAt(address) }) {
+			continue
+		}
+		if e := proxyAt(address); e != nil {
+			return fmt.Errorf("%w: %s is a port of %s, and a sample through it would take one of its connections; "+
+				"to sample the proxy and what is behind it, add to targets: {name: proxy, engine: %s, address: ADMIN, options: {%s: %q}}",
+				ErrProxy, address, e.Name, e.Name, e.ClientOption, address)
+		}
+	}
+	return nil
+}
+
+// proxyAt returns the engine of the proxy that listens on a port of this machine; nil if it is none, or if its process
+// can't be read.
+func proxyAt(address string) *engine.Engine {
+	if !isLocal(address) {
+		return nil
+	}
+	for _, e := range engines.Engines {
+		if e.Proxy && slices.ContainsFunc(cause.ProgramsOf(e.Name), func(p string) bool { return proxy.Listens(p, address) }) {
+			return e
+		}
+	}
+	return nil
 }
 
 // loginTarget returns a target that is sampled with a login.

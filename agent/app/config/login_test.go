@@ -72,3 +72,23 @@ func TestDefaultPort(t *testing.T) {
 		}
 	}
 }
+
+// TestLoginThroughProxy guards that a tool that connects to a proxy samples the proxy, not a server through it.
+func TestLoginThroughProxy(t *testing.T) {
+	for address, through := range map[string]bool{
+		"127.0.0.1:6033": true, "localhost:6033": true, "127.0.0.1:6034": false, "10.0.0.1:6033": false, "db:7000": true,
+	} {
+		c := Default()
+		c.Targets = []Target{
+			{Name: "px", Engine: "haproxy", Address: "/run/haproxy/admin.sock", Options: map[string]string{"proxy_address": "0.0.0.0:6033"}},
+			{Name: "far", Engine: "pgbouncer", Address: "db:7000", User: "monitor"},
+		}
+		names, err := c.AddLogin(rundir.Login{Target: address, Engine: "mysql", User: "app"})
+		if err != nil || len(names) != 1 || (len(c.Targets) == 2) != through {
+			t.Errorf("%s: %q, %v", address, names, err)
+		}
+		if err := c.CheckProxy(rundir.Login{Target: address}); err != nil {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}

@@ -51,6 +51,12 @@ func (o logins) Borrow(dir rundir.Directory) {
 	if err == nil {
 		err = config.CheckLent(*login, owner != uint32(os.Geteuid()))
 	}
+	if err == nil {
+		o.mu.Lock()
+		c := o.config
+		o.mu.Unlock()
+		err = c.CheckProxy(*login)
+	}
 	if err != nil {
 		o.log.Warn("the servers of a run are not sampled with the login of its tool", "run", dir.ID(), "err", err)
 		return
@@ -116,6 +122,7 @@ func (o *Observer) arrange() {
 	}
 	o.topology = o.config.Topology(targets)
 	o.topology.Lent = lent
+	o.topology.Listed = o.clusters.Behind(targets)
 	o.sampler.Update(targets)
 }
 
@@ -133,9 +140,7 @@ func (o *Observer) gather(ctx context.Context, f engine.Frame) {
 	targets := slices.Clone(o.topology.Targets)
 	wanted := map[string][]found{} // by run
 	for i := range o.loans {
-		if l := &o.loans[i]; l.login.Discover {
-			wanted[l.run] = o.listed(l, targets, &f)
-		}
+		wanted[o.loans[i].run] = o.listed(&o.loans[i], targets, &f)
 	}
 	o.mu.Unlock()
 	for run, all := range wanted { // names are resolved without mu
@@ -153,7 +158,8 @@ func (o *Observer) gather(ctx context.Context, f engine.Frame) {
 	o.arrange()
 }
 
-// listed returns the servers that the tool's servers list and that are not known yet. The caller holds mu.
+// listed returns the servers that the tool's servers list and that are not known yet: with Discover the members of their
+// clusters, and in any case those behind a proxy to which the tool connects. The caller holds mu.
 func (o *Observer) listed(l *loan, targets []engine.Target, f *engine.Frame) (all []found) {
 	for i := range targets {
 		t := &targets[i]
@@ -165,6 +171,10 @@ func (o *Observer) listed(l *loan, targets []engine.Target, f *engine.Frame) (al
 		for _, m := range members {
 			address, ok := t.Listed(m)
 			e := engines.ByName(cmp.Or(m.Engine, t.Engine))
+			if m.Behind { // the tool speaks the protocol of the servers
+				e = engines.ByName(l.login.Engine)
+			}
+			ok = ok && (m.Behind || l.login.Discover)
 			is := func(f found) bool { return f.address == address }
 			if ok && e != nil && !slices.ContainsFunc(l.found, is) && !slices.ContainsFunc(all, is) {
 				all = append(all, found{engine: e, address: address, encrypted: s.Status.Encrypted})

@@ -226,7 +226,11 @@ func (c *Comparison) summarize(groups []Group) {
 		}
 	}
 	price = append(price, c.paidNotes()...)
-	c.Summary = append(c.Summary, strings.Join(differs, ". ")+".", c.limited(groups)+".")
+	c.Summary = append(c.Summary, strings.Join(differs, ". ")+".")
+	if text := c.divided(groups); text != "" {
+		c.Summary = append(c.Summary, text)
+	}
+	c.Summary = append(c.Summary, c.limited(groups)+".")
 	if text := c.stalled(groups); text != "" {
 		c.Summary = append(c.Summary, text+".")
 	}

@@ -265,6 +265,16 @@ func Programs() (all []string) {
 	return all
 }
 
+// ProgramsOf returns the process names of an engine's servers.
+func ProgramsOf(engine string) (all []string) {
+	for _, e := range of(engine) {
+		if e.Engine == engine {
+			all = append(all, e.Programs...)
+		}
+	}
+	return all
+}
+
 // Declared is a cause with the engine that declares it.
 type Declared struct {
 	Engine string

@@ -33,6 +33,8 @@ const (
 	Network      Limit = "network"
 	RoundTrip    Limit = "round trip"
 	Outside      Limit = "network, proxy or pause of the tool"
+	ProxyQueue   Limit = "queue of a proxy"
+	ProxyThread  Limit = "one thread of a proxy"
 	Steal        Limit = "other virtual machines"
 	OtherLoad    Limit = "another load on the servers"
 	Neighbours   Limit = "other programs on the machine"

@@ -161,6 +161,23 @@ func (c *Clusters) Members(target string) (id string, members []Member) {
 	return "", nil
 }
 
+// Behind returns the addresses of the servers that each proxy among the targets lists.
+func (c *Clusters) Behind(targets []Target) map[string][]string {
+	all := map[string][]string{}
+	for i := range targets {
+		r := c.known[targets[i].Name]
+		if r == nil || r.address != targets[i].Address {
+			continue
+		}
+		for _, m := range r.Members {
+			if m.Behind {
+				all[targets[i].Name] = append(all[targets[i].Name], m.Address)
+			}
+		}
+	}
+	return all
+}
+
 // Assign sets the clusters of the targets that have none configured and belong together with others:
 // to the configured cluster of the others, otherwise to the name of the first of them. It returns what
 // contradicts the configuration, one sentence each. A proxy belongs to no cluster.

@@ -37,6 +37,8 @@ var _ = cause.Declare(cause.Explanation{
 		cause.State:       "find in the server's documentation what sessions in this state wait for",
 		cause.FlowControl: "make the server that is behind faster, start it if it is down, or run without it",
 		cause.Connections: "raise the limit above the threads and what else connects, or lower the threads",
+		cause.ProxyQueue:  "raise the limit of the proxy's connections to servers, or repeat without the proxy: if the throughput rises, this was the cause",
+		cause.ProxyThread: "give the proxy more threads or processes, or repeat without it: if the throughput rises, this was the cause",
 		cause.Pool:        "repeat with a larger cache, or with less data: if the throughput rises, this was the cause",
 		cause.Checkpoint:  "repeat with a larger log, or with more I/O capacity to write pages",
 	},

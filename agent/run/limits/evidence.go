@@ -43,6 +43,8 @@ type Evidence struct {
 	ForeignShare float64
 	Machines     []MachineEvidence
 	Servers      []ServerEvidence
+	// Proxies are between the tool and the servers.
+	Proxies []ProxyEvidence
 	// NotRepresented describes servers and machines that were sampled too little to be evidence.
 	NotRepresented []Missing
 }
@@ -286,6 +288,20 @@ type ServerEvidence struct {
 	Meanings map[cause.Limit]string
 }
 
+// ProxyEvidence is what one proxy reported.
+type ProxyEvidence struct {
+	Name, Engine string
+	Samples      int
+	// Queue is how many clients waited for a connection to a server, on average.
+	Queue float64
+	// Limit is how many connections to servers it allows, unknown if that is not limited.
+	Limit float64
+	// Thread is the use of its busiest thread. High: from BusyCore.
+	Thread Level
+	// Cores is how many cores it used.
+	Cores float64
+}
+
 // StallEvidence is how long a server was in a state in which it does less, and what that cost. From is the value from
 // which on it is in that state.
 type StallEvidence struct {
@@ -310,6 +326,7 @@ func (e *Evidence) enough() *Evidence {
 			s.Sessions, s.Stopped, s.PoolReads, s.FlowControl, s.CPU = nil, nil, unknown, Level{unknown, unknown}, Level{unknown, unknown}
 		}
 	}
+	out.Proxies = slices.DeleteFunc(slices.Clone(e.Proxies), func(p ProxyEvidence) bool { return p.Samples < LeastSamples })
 	if e.RoundTrips < LeastSamples {
 		out.RoundTrip = unknown
 	}

@@ -47,6 +47,10 @@ type CauseFinding struct {
 // Title names the limit, and whose it is.
 func (f *LimitFinding) Title() string {
 	switch {
+	case f.Of != "" && f.Limit == cause.ProxyQueue:
+		return "queue of " + f.Of
+	case f.Of != "" && f.Limit == cause.ProxyThread:
+		return "one thread of " + f.Of
 	case f.Of != "" && (f.Limit == cause.ProcessCPU || f.Limit == cause.ToolCPU):
 		return "CPU of " + f.Of
 	case f.Of != "" && f.Limit == cause.SharedCPU:
@@ -91,6 +95,8 @@ type Verdict struct {
 	// Unexplained is absent if it is less than what a finding must explain, or if it is unknown how the clients spent
 	// their time.
 	Unexplained *Unexplained `json:"unexplained,omitempty"`
+	// Division is where the time of a transaction went; absent if the sessions of the servers are unknown.
+	Division *Division `json:"division,omitempty"`
 	// Unlimited is set if the run reached its configured rate.
 	Unlimited string `json:"unlimited,omitempty"`
 	// Behind are replicas that did not keep up. They do not slow the clients.
@@ -242,6 +248,16 @@ var (
 				"a disk of %s was busy for %s of the time on average%s", m.title(), table.Share(m.Disk.Mean), waitText(m.DiskWait))
 		}},
 	}
+	proxyRules = []rule[proxyShares]{
+		{cause.ProxyQueue, (*proxyShares).queue},
+		{cause.ProxyThread, func(p *proxyShares) LimitFinding {
+			f := finding(p.thread, cause.Advice(p.Engine, cause.ProxyThread),
+				"the busiest thread of %s used %s of a core on average, and nearly all of it for %s of the time",
+				p.Name, table.Share(p.Thread.Mean), table.Share(p.Thread.High))
+			f.Of = p.Name
+			return f
+		}},
+	}
 	links = []rule[machineShares]{
 		{cause.Network, func(m *machineShares) LimitFinding {
 			return finding(m.Network.High*certainly(m.Network.High >= 0.3), "repeat with a faster link, or with smaller results",
@@ -284,7 +300,9 @@ func Find(e *Evidence) Verdict {
 	apply(f, instances, f.servers...)
 	apply(f, machineRules, f.machines...)
 	apply(f, links, f.machines...)
+	apply(f, proxyRules, f.proxies...)
 	apply(f, roundTrips, f.shares)
+	f.v.Division = f.divide()
 	for _, conclude := range []func(){f.lag, f.others, f.missing, f.clients, f.rate, f.unexplained, f.rank} {
 		conclude()
 	}
@@ -639,7 +657,8 @@ func (f *finder) unexplained() {
 		}
 	}
 	if f.sampled {
-		reason := "the threads of " + f.e.Tool + " neither ran nor waited for a core: the network, a proxy, a pause of the tool, or requests that a server had not read"
+		reason := fmt.Sprintf("the threads of %s neither ran nor waited for a core: the network, %s, a pause of the tool, or requests that a server had not read",
+			f.e.Tool, f.e.proxyNames("a proxy"))
 		if !f.toolKnown() {
 			reason = "whether " + f.e.Tool + " ran or waited for a core is not known"
 		}

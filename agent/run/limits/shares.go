@@ -22,6 +22,7 @@ type shares struct {
 	byState          map[StateEvidence]float64
 	servers          []*serverShares
 	machines         []*machineShares
+	proxies          []*proxyShares
 	pooled           float64      // of running: reading pages
 	waits            []cause.Wait // of the servers' engines
 	waited           []float64    // by entry of waits
@@ -53,6 +54,14 @@ type machineShares struct {
 	// reasons. ran is the time in which they had a core while nearly all were busy.
 	byOthers, waited, ran float64
 	oneCore, disk         float64
+}
+
+// proxyShares are the shares of the time that one proxy explains.
+type proxyShares struct {
+	*ProxyEvidence
+	of *shares
+	// queued is the time in its queue, thread the time in which its busiest thread used all of a core.
+	queued, thread float64
 }
 
 // program is what the tool, or the servers beside it, did on a machine.
@@ -113,7 +122,11 @@ func newShares(e *Evidence) *shares {
 	for i := range e.Machines {
 		s.machines = append(s.machines, &machineShares{MachineEvidence: &e.Machines[i], of: s})
 	}
+	for i := range e.Proxies {
+		s.proxies = append(s.proxies, &proxyShares{ProxyEvidence: &e.Proxies[i], of: s})
+	}
 	s.divideSessions()
+	s.takeQueues()
 	s.divideThreads()
 	for _, failed := range []bool{e.isRefused(), e.NoPort != "", e.NoFile != ""} {
 		if failed {
@@ -135,6 +148,7 @@ func newShares(e *Evidence) *shares {
 			s.takeDisk(m)
 		}
 	}
+	s.takeProxyThreads()
 	s.travelled = s.onTheWay()
 	take(s.travelled, &s.outside, &s.running)
 	return s
@@ -199,6 +213,31 @@ func (s *shares) divideSessions() {
 		// A session that sends to its client waits for a core as others do; there is no network.
 		s.running += s.byClass[engine.Network]
 		delete(s.byClass, engine.Network)
+	}
+}
+
+// takeQueues takes the time in which clients waited in the queue of a proxy: no server has a session for them, and their
+// threads neither run nor wait for a core.
+func (s *shares) takeQueues() {
+	for _, p := range s.proxies {
+		if p.Queue > 0 && s.e.Threads > 0 {
+			p.queued = take(p.Queue/s.e.Threads, &s.outside, &s.running)
+			s.find(p.queued)
+		}
+	}
+}
+
+// takeProxyThreads takes the time that is left outside while a thread of a proxy used all of a core. On a full machine the
+// thread waited for a core, too, which the machine's own finding shows.
+func (s *shares) takeProxyThreads() {
+	full := slices.ContainsFunc(s.e.Machines, func(m MachineEvidence) bool { return m.Local.Running > 0 && m.CPU.High >= busy })
+	for _, p := range s.proxies {
+		if !(p.Thread.High >= busy) || full {
+			continue
+		}
+		p.thread = p.Thread.High * s.outside
+		s.outside -= p.thread
+		s.find(p.thread)
 	}
 }
 

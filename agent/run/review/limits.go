@@ -11,6 +11,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/cause"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
+	"github.com/benchwatch/benchwatch/agent/model/engine/proxy"
 	"github.com/benchwatch/benchwatch/agent/model/host"
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 	"github.com/benchwatch/benchwatch/agent/model/table"
@@ -58,6 +59,9 @@ func limitsOf(h *record.History, r *Row, others []rundir.Meta) *limits.Verdict {
 	stops := standstills(h, r)
 	for _, s := range h.Servers {
 		server := h.Snapshot.Meta.Servers.Server(s.Target)
+		if server != nil && server.Proxy && represents(s) {
+			e.Proxies = append(e.Proxies, proxyEvidence(h, s))
+		}
 		if server != nil && !server.Proxy && represents(s) {
 			one := serverEvidence(h, s, e.Threads, stops)
 			if r.onlyReads() {
@@ -245,6 +249,24 @@ func serverEvidence(h *record.History, s *record.Server, threads float64, stops 
 	}
 	countRowLocks(&out, mean(engine.LockWaits))
 	return out
+}
+
+// proxyEvidence returns what a proxy reported. Its count of waits that ended is exact for short waits, and the samples of
+// its queue for long ones: the larger one counts.
+func proxyEvidence(h *record.History, s *record.Server) limits.ProxyEvidence {
+	tally := func(m *measure.Measure) series.Tally {
+		return h.Samples.Tally(record.ServerMeasure{Target: s.Target, Measure: m})
+	}
+	mean := func(m *measure.Measure) float64 { t := tally(m); return t.Mean() }
+	samples := tally(engine.Answered)
+	p := limits.ProxyEvidence{
+		Name: s.Target, Engine: s.Engine, Samples: samples.Whole(), Queue: mean(proxy.Queue), Limit: tally(proxy.Limit).Last,
+		Thread: levelOf(tally(proxy.ThreadUse), limits.BusyCore), Cores: mean(engine.ServerCPU),
+	}
+	if waited := mean(proxy.Waited); waited > p.Queue || !series.IsKnown(p.Queue) {
+		p.Queue = waited
+	}
+	return p
 }
 
 // countRowLocks raises the number of sessions that waited for row locks to the number that the server counted. The

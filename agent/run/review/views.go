@@ -54,6 +54,12 @@ func views(h *record.History, r *Row, e *limits.Evidence) []cause.View {
 		}
 		all = append(all, v)
 	}
+	for i := range e.Proxies {
+		p := &e.Proxies[i]
+		v, of := run, newView(h, h.Server(p.Name))
+		v.Target, v.Engine, v.Version, v.Record = of.Target, of.Engine, of.Version, of.Record
+		all = append(all, v)
+	}
 	return all
 }
 

@@ -42,6 +42,8 @@ type Topology struct {
 	Proxies []Proxy
 	// Hosts are the sampled machines.
 	Hosts []Host
+	// Listed maps a proxy to the addresses of the servers that it lists.
+	Listed map[string][]string
 	// Lent maps the targets that are sampled with the login of some runs' tools to the ids of these
 	// runs. They take part in no other run.
 	Lent map[string][]string
@@ -123,12 +125,15 @@ func (t *Topology) Servers(ctx context.Context, m *rundir.Meta, here Machine) ru
 		if o := &t.Targets[i]; found.includes(o) {
 			result.Targets = append(result.Targets, rundir.Server{
 				Target: o.Name, Cluster: o.Cluster, Engine: o.Engine, Nodename: o.Nodename,
-				Proxy: o.Behind != "", Connected: found.connected[o.Name],
+				Proxy: t.isProxy(o), Connected: found.connected[o.Name],
 			})
 		}
 	}
 	for _, p := range found.proxies {
 		result.Proxies = append(result.Proxies, rundir.Proxy{Address: p.Address, Nodename: p.Nodename})
+	}
+	if len(found.several) > 0 {
+		result.Problem = fmt.Sprintf("%s lists servers of several clusters; set behind in its target", strings.Join(found.several, ", "))
 	}
 	if len(result.Targets) == 0 {
 		return rundir.Servers{Source: rundir.ServersUnknown, Problem: found.problem(m)}
@@ -142,6 +147,8 @@ type selection struct {
 	// connected are the targets at the addresses to which the tool connects.
 	connected map[string]bool
 	proxies   []Proxy
+	// several are proxies that list servers of several clusters.
+	several []string
 	// ambiguous: the tool connects to its own machine, which may not be the agent's.
 	ambiguous bool
 }
@@ -166,7 +173,7 @@ func (s *selection) restrict(t *Topology, chosen *rundir.Selection) {
 		}
 	}
 	for _, o := range t.Targets {
-		if o.Behind != "" && s.targets[o.Name] && behind[o.Behind] {
+		if t.isProxy(&o) && s.targets[o.Name] && (o.Behind == "" || behind[o.Behind]) {
 			targets[o.Name] = true
 		}
 	}
@@ -207,7 +214,79 @@ func (t *Topology) match(ctx context.Context, m *rundir.Meta, here Machine) sele
 			s.add(p)
 		}
 	}
+	t.addListed(ctx, &s, places, &names)
 	return s
+}
+
+// isProxy reports whether a target is in front of servers.
+func (t *Topology) isProxy(o *engine.Target) bool {
+	e := t.Engine(o.Engine)
+	return o.Behind != "" || e != nil && e.Proxy
+}
+
+// mostProxies bounds the proxies one behind the other.
+const mostProxies = 8
+
+// addListed adds the servers that the proxies of a run list, unless the configuration says what is behind them. Other
+// proxies may be among these. If a proxy lists servers of several clusters, it is not known which of them the run uses:
+// none is added.
+func (t *Topology) addListed(ctx context.Context, s *selection, places []place, names *resolver) {
+	done := map[string]bool{}
+	for range mostProxies {
+		var found []place
+		for i := range t.Targets {
+			o := &t.Targets[i]
+			if !s.targets[o.Name] || o.Behind != "" || done[o.Name] || len(t.Listed[o.Name]) == 0 {
+				continue
+			}
+			done[o.Name] = true
+			behind := t.behind(ctx, o, places, names)
+			if severalClusters(behind) {
+				s.several = append(s.several, o.Name)
+				continue
+			}
+			found = append(found, behind...)
+		}
+		if len(found) == 0 {
+			return
+		}
+		for _, p := range found {
+			connected := s.connected[p.target.Name]
+			s.add(p)
+			s.connected[p.target.Name] = connected
+		}
+	}
+}
+
+// behind returns the targets at the addresses that a proxy lists. An address of the machine itself is one of the proxy's
+// machine: it is this one only if the agent reaches the proxy at such an address.
+func (t *Topology) behind(ctx context.Context, proxy *engine.Target, places []place, names *resolver) (all []place) {
+	for _, address := range t.Listed[proxy.Name] {
+		at, ok := proxy.Listed(engine.Member{Address: address})
+		if !ok {
+			continue
+		}
+		e, ok := parse(at)
+		if !ok {
+			continue
+		}
+		for _, p := range reached(ctx, e, places, names, true) {
+			if p.target != nil && p.target.Name != proxy.Name {
+				all = append(all, p)
+			}
+		}
+	}
+	return all
+}
+
+func severalClusters(behind []place) bool {
+	clusters := map[string]bool{}
+	for _, p := range behind {
+		if p.target.Cluster != "" {
+			clusters[p.target.Cluster] = true
+		}
+	}
+	return len(clusters) > 1
 }
 
 // place is the address of a target or a proxy.

@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/netip"
@@ -256,3 +257,46 @@ func TestRecordOfServers(t *testing.T) {
 		}
 	}
 }
+
+// TestListed guards that a run through a proxy has the servers that the proxy lists, also through a second proxy, and
+// none if the proxy lists servers of several clusters.
+func TestListed(t *testing.T) {
+	proxies := map[string]*engine.Engine{"haproxy": {Name: "haproxy", Proxy: true, ClientOption: "proxy_address"}}
+	places := configured("/x")
+	places.Engine = func(name string) *engine.Engine { return cmp.Or(proxies[name], engines[name]) }
+	proxy := func(name, clients string) engine.Target {
+		return engine.Target{Name: name, Engine: "haproxy", Address: "10.0.0.60:9999", Options: map[string]string{"proxy_address": clients}}
+	}
+	places.Targets = append(places.Targets, proxy("px", "10.0.0.60:3306"), proxy("outer", "10.0.0.61:3306"), proxy("mixed", "10.0.0.62:3306"),
+		proxy("one", "10.0.0.63:3306"), proxy("far", "10.0.0.64:3306"))
+	places.Listed = map[string][]string{
+		"px": {"10.0.0.1:3306", "10.0.0.2:3306"}, "outer": {"10.0.0.60:3306"}, "mixed": {"10.0.0.1:3306", "10.0.0.99:27017", "127.0.0.1:3307", "10.0.0.7:3306"},
+		"one": {"10.0.0.7:3306"}, "far": {"127.0.0.1:3307"},
+	}
+	places.Targets[8].Address = "10.0.0.99:27017" // m1, of another cluster
+	for target, want := range map[string]string{
+		"10.0.0.60:3306": "n1 n2 px", "10.0.0.61:3306": "n1 n2 px outer", "10.0.0.62:3306": "mixed", "10.0.0.63:3306": "alone one",
+		"10.0.0.64:3306": "far", // the loopback address of another machine
+	} {
+		got := places.Servers(t.Context(), &rundir.Meta{Target: target}, here)
+		if names(&got) != want {
+			t.Errorf("%s: got %q, want %q", target, names(&got), want)
+		}
+		for _, s := range got.Targets {
+			isProxy := slices.Contains([]string{"px", "outer", "mixed", "one", "far"}, s.Target)
+			if s.Proxy != isProxy || s.Connected != (s.Target == last(want)) {
+				t.Errorf("%s: %+v", target, s)
+			}
+		}
+		if several := strings.Contains(got.Problem, "several clusters"); several != (want == "mixed") {
+			t.Errorf("%s: problem %q", target, got.Problem)
+		}
+	}
+	chosen := places.Servers(t.Context(), &rundir.Meta{Target: "10.0.0.60:3306", Selection: &rundir.Selection{Targets: []string{"n1"}}}, here)
+	if names(&chosen) != "n1 px" {
+		t.Errorf("chosen: %q", names(&chosen))
+	}
+}
+
+// last returns the last word: the proxy to which the tool connects.
+func last(words string) string { return words[strings.LastIndex(words, " ")+1:] }

@@ -10,6 +10,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/cause"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
+	"github.com/benchwatch/benchwatch/agent/model/engine/proxy"
 	"github.com/benchwatch/benchwatch/agent/model/host"
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 	"github.com/benchwatch/benchwatch/agent/model/table"
@@ -52,6 +53,8 @@ var shownBy = map[cause.Limit][]*measure.Measure{
 	cause.OneCore:      {host.BusiestCore},
 	cause.ServerCore:   {host.BusiestCore},
 	cause.Steal:        {host.Steal},
+	cause.ProxyQueue:   {proxy.Queue, proxy.Connections, engine.RunningSessions},
+	cause.ProxyThread:  {proxy.ThreadUse, engine.ServerCPU},
 }
 
 var (

@@ -275,6 +275,9 @@ func limitLines(v *limits.Verdict) []document.Sentence {
 	case v.Unexplained != nil && !v.MostlyUnknown(): // after what explains more
 		lines = append(lines[1:], lines[0])
 	}
+	if v.Division != nil && v.Division.Proxies != "" {
+		add("a transaction took", " "+v.Division.String())
+	}
 	if len(v.Findings) > 1 {
 		lines = append(lines, document.Sentence{Rest: "Shares are of the clients' time, and may overlap."})
 	}

@@ -23,6 +23,9 @@ var _ = cause.Declare(cause.Explanation{
 	Engine: Engine.Name, Programs: []string{processName},
 	Messages: map[cause.Limit][]string{cause.Connections: {"Too many connections to MySQL Router"}},
 	Settings: map[cause.Limit]string{cause.Connections: "max_total_connections"},
+	Advice: map[cause.Limit]string{
+		cause.ProxyThread: "raise threads of [io], or repeat without the proxy: if the throughput rises, this was the cause",
+	},
 })
 
 // open checks the target's settings.

@@ -88,7 +88,7 @@ var (
 	_ = engine.ServerCPU.Or(measure.RateOf(CPUSeconds))
 	_ = engine.ServerMemory.Or(measure.ValueOf(ResidentBytes))
 
-	_ = engine.NewMeasure(500, "backend_connections", "Connections to backends", "of the proxy, including those in its pool",
+	Connections = engine.NewMeasure(500, "backend_connections", "Connections to backends", "of the proxy, including those in its pool",
 		measure.Count, measure.Max, measure.ValueOf(BackendConnections))
 	BackendsUp = engine.NewMeasure(510, "backends_up", "Backends in use", "backends that the proxy uses",
 		measure.Count, measure.Mean, measure.ValueOf(BackendUp))
@@ -119,6 +119,13 @@ var (
 		measure.PerSecond, measure.Increase, measure.RateOf(CheckFailuresTotal))
 	Downs = engine.NewMeasure(538, "proxy_downs", "Servers marked down", "times per second that the proxy marked a server as down",
 		measure.PerSecond, measure.Increase, measure.RateOf(DownsTotal))
+	// Limit, Listed and ClientsLimit are what the proxy allows and lists.
+	Limit = engine.NewMeasure(543, "proxy_limit", "Limit of connections to servers", "that the proxy allows; clients beyond it wait in its queue",
+		measure.Count, measure.Last, measure.ValueOf(PoolLimit))
+	Listed = engine.NewMeasure(544, "proxy_backends", "Servers behind the proxy", "that it lists",
+		measure.Count, measure.Last, measure.ValueOf(Backends))
+	ClientsLimit = engine.NewMeasure(545, "proxy_clients_limit", "Limit of clients", "that the proxy allows",
+		measure.Count, measure.Last, measure.ValueOf(ClientLimit))
 	// InTransactions, InQueries and Assigned are connections to servers: those within a transaction, those with a query, and
 	// all that clients hold.
 	InTransactions = engine.NewMeasure(540, "proxy_in_transactions", "Connections in a transaction", "connections to servers, on average",

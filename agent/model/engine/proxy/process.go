@@ -126,6 +126,15 @@ func (p *Process) unfound() string {
 	return unfoundProcess
 }
 
+// isUnpacked reports whether a process is the proxy under a dynamic loader of its own.
+func (p *Process) isUnpacked(proc procfs.Proc, comm string) bool {
+	if !strings.HasPrefix(comm, "ld-linux") {
+		return false
+	}
+	line, err := proc.CmdLine()
+	return err == nil && slices.ContainsFunc(line, func(word string) bool { return filepath.Base(word) == p.Program })
+}
+
 // search returns the id of a process that has the proxy's name and its port, 0 if there is none.
 func (p *Process) search(root procfs.FS) int {
 	all, err := root.AllProcs()
@@ -134,8 +143,7 @@ func (p *Process) search(root procfs.FS) int {
 	}
 	inode, listening := p.sockets.listener(p.adminPort)
 	for _, proc := range all {
-		// The files of a program that was unpacked can belong to a process with the name of the loader.
-		if comm, err := proc.Comm(); err != nil || comm != p.Program && !strings.HasPrefix(comm, "ld-linux") {
+		if comm, err := proc.Comm(); err != nil || comm != p.Program && !p.isUnpacked(proc, comm) {
 			continue
 		}
 		if targets, err := proc.FileDescriptorTargets(); err == nil && listening && socketInodes(targets)[inode] {
@@ -143,6 +151,19 @@ func (p *Process) search(root procfs.FS) int {
 		}
 	}
 	return 0
+}
+
+// Listens reports whether a process with this name listens on the port of an address of this machine. It is false if
+// the open files of the process can't be read.
+func Listens(program, address string) bool {
+	_, port, err := SplitAddress(address)
+	root, rootErr := procfs.NewFS("/proc")
+	if err != nil || rootErr != nil {
+		return false
+	}
+	p := Process{Program: program, root: "/proc", adminPort: port}
+	p.readSockets(time.Now())
+	return p.search(root) != 0
 }
 
 // find returns the process in the pid file or, with keepalive, its child, which serves the clients.

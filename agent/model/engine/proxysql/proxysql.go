@@ -30,6 +30,12 @@ var Engine = &engine.Engine{Name: "proxysql", DefaultPort: "6032", Proxy: true, 
 var _ = cause.Declare(cause.Explanation{
 	Engine: Engine.Name, Programs: []string{processName},
 	Settings: map[cause.Limit]string{cause.Connections: "mysql-max_connections"},
+	Advice: map[cause.Limit]string{
+		cause.ProxyThread: "raise mysql-threads, or repeat without the proxy: if the throughput rises, this was the cause",
+	},
+	Causes: proxy.Causes(proxy.Setting{
+		Name: "max_connections", Test: "raise max_connections of the servers (mysql_servers)",
+	}),
 })
 
 // open checks the target's settings.
