@@ -71,6 +71,10 @@ type StallCount struct {
 	Reason  string
 	Count   int
 	Seconds float64
+	// Text describes the last stall of the run, which ended at Ended, by the wall clock; empty if that had another
+	// reason.
+	Text  string
+	Ended time.Time
 }
 
 // Current returns the tool's summary or, before the summary, its last interval; nil without either.

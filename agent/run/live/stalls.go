@@ -179,7 +179,7 @@ func (s *stalls) snapshot() []ingest.StallCount {
 }
 
 // count adds a stall.
-func (s *stalls) count(reason string, seconds float64) {
+func (s *stalls) count(reason, text string, seconds float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := slices.IndexFunc(s.counts, func(c ingest.StallCount) bool { return c.Reason == reason })
@@ -187,6 +187,10 @@ func (s *stalls) count(reason string, seconds float64) {
 		i = len(s.counts)
 		s.counts = append(s.counts, ingest.StallCount{Reason: reason})
 	}
+	for j := range s.counts {
+		s.counts[j].Text = ""
+	}
+	s.counts[i].Text, s.counts[i].Ended = text, time.Now()
 	s.counts[i].Count++
 	s.counts[i].Seconds += seconds
 }
@@ -324,7 +328,7 @@ func (t *tracker) finishStall(ctx context.Context, since float64, c *record.Capt
 		s.uncaptured++
 		s.mu.Unlock()
 	}
-	s.count(e.Reason, d.Seconds)
+	s.count(e.Reason, fmt.Sprintf("%.1f s from %s: %s", d.Seconds, table.Clock(d.From), e.Text), d.Seconds)
 	t.log.Info("run stalled", "seconds", fmt.Sprintf("%.1f", d.Seconds), "from", table.Clock(d.From), "reason", e.Reason, "what", e.Text)
 	if ctx.Err() == nil {
 		t.mark(fmt.Sprintf("stalled for %.1f s: %s", d.Seconds, e.Text), s.time(d.From))

@@ -55,7 +55,8 @@ func TestStallIsCaptured(t *testing.T) {
 		}),
 	})
 	s := w.until("one", "stall", func(s ingest.Snapshot) bool { return len(s.Stalls) > 0 })
-	if s.Stalls[0].Reason != "metadata lock" || s.Stalls[0].Count != 1 || s.Stalls[0].Seconds != 1 {
+	if s.Stalls[0].Reason != "metadata lock" || s.Stalls[0].Count != 1 || s.Stalls[0].Seconds != 1 ||
+		s.Stalls[0].Text != "1.0 s from 0:10: 4 of 4 clients waited for the metadata lock that session 9 held" {
 		t.Errorf("%+v", s.Stalls)
 	}
 	open()

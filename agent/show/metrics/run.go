@@ -36,6 +36,10 @@ var (
 	runLines      = family("run_lines_total", "Lines of the tool's output, by how they were parsed.", "run", "result")
 	runFaults     = family("run_record_failures_total", "Failures to read or record something about the run, such as a full disk.", "run")
 
+	runStalls       = family("run_stalls_total", "Stalls of the run that are over, by their reason: what was captured of servers and machines while the tool did far less than before.", "run", "reason")
+	runStallSeconds = family("run_stall_seconds_total", "How long the stalls of the run lasted together.", "run")
+	runStallInfo    = family("run_stall_info", "1 for the last stall of the run that is over, for a minute: its reason, and what was captured in words.", "run", "reason", "evidence")
+
 	runDrain    = family("run_drain_seconds", "Time from the tool's end until this replica reached the position that the most advanced node had then. Absent until then.", "run", "target")
 	runExitCode = family("run_exit_code", "The tool's exit status; absent if a signal ended it or it is unknown.", "run")
 	runResult   = family("run_result", "1 for the outcome of the run: succeeded, failed, interrupted, aborted, lost.", "run", "result")
@@ -100,9 +104,25 @@ func emitRun(emit emit, distribution emitHistogram, s *ingest.Snapshot, now time
 	emit(runLines, float64(s.Lines.Ignored), id, "ignored")
 	emit(runLines, float64(s.Lines.Malformed), id, "malformed")
 	emit(runFaults, float64(s.Faults), id)
+	emitStalls(emit, s, id, now)
 	if s.Active() {
 		emitActive(emit, s, id)
 	}
+}
+
+// stallShown is how long the last stall is described.
+const stallShown = time.Minute
+
+func emitStalls(emit emit, s *ingest.Snapshot, id string, now time.Time) {
+	sum := 0.0
+	for _, c := range s.Stalls {
+		emit(runStalls, float64(c.Count), id, label(c.Reason))
+		sum += c.Seconds
+		if c.Text != "" && now.Sub(c.Ended) < stallShown {
+			emit(runStallInfo, 1, id, label(c.Reason), label(c.Text))
+		}
+	}
+	emit(runStallSeconds, sum, id)
 }
 
 func emitIdentity(emit emit, m *rundir.Meta) {
