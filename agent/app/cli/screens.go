@@ -51,6 +51,10 @@ var screens = map[string][]screen{
 		{"Servers", "cluster targets"},
 		{"Output", "format"},
 	},
+	"runs rm": {
+		{"Which runs", "older-than max-count max-size label tool workload"},
+		{"What to do", "dry-run yes format"},
+	},
 	"init": {
 		{"Servers", "target password-file"},
 		{"Grafana and Prometheus", "grafana.url grafana.token-file prometheus.url"},

@@ -140,6 +140,7 @@ type Runs struct {
 	MaxLive      int           `yaml:"max_live" default:"64"`
 	MaxKept      int           `yaml:"max_kept" default:"256"`
 	DrainTimeout time.Duration `yaml:"drain_timeout" default:"5m"`
+	Keep         Keep          `yaml:"keep"`
 }
 
 func (r *Runs) check() error {

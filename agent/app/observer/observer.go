@@ -18,6 +18,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/many/archive"
 	"github.com/benchwatch/benchwatch/agent/many/history"
 	"github.com/benchwatch/benchwatch/agent/many/peer"
+	"github.com/benchwatch/benchwatch/agent/many/retention"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/host"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
@@ -73,6 +74,7 @@ type Observer struct {
 	page      *web.Page
 	uploader  *archive.Uploader // nil: only some runs are observed
 	peers     *peer.Set         // nil: only some runs are observed
+	keeper    *retention.Keeper // nil: only some runs are observed
 	served    *peer.Server
 	gatherer  *metrics.Gatherer
 
@@ -135,6 +137,7 @@ func New(opts Options) (*Observer, error) {
 	o.watcher = live.NewWatcher(watched)
 	if len(opts.Only) == 0 {
 		o.uploader = archive.NewUploader(archive.UploaderOptions{DataDir: o.dataDir, Open: o.archive, Busy: o.busy, Log: o.log})
+		o.keeper = retention.NewKeeper(retention.KeeperOptions{DataDir: o.dataDir, Options: o.retention, Busy: o.busy, Log: o.log})
 		o.peers = peer.NewSet(o.dataDir, opts.Logger)
 		o.peers.Update(opts.Config.PeerConfigs(opts.Logger))
 	}
@@ -155,7 +158,7 @@ func (o *Observer) newGatherer(now func() time.Time) *metrics.Gatherer {
 		Space:   func() (rundir.Space, error) { return rundir.SpaceOf(o.dataDir) },
 	}
 	if o.uploader != nil {
-		sources.Uploads, sources.Peers = o.uploader.Stats, o.peers.Stats
+		sources.Uploads, sources.Peers, sources.Removals = o.uploader.Stats, o.peers.Stats, o.keeper.Stats
 	}
 	return metrics.NewGatherer(sources)
 }
@@ -205,6 +208,9 @@ func (o *Observer) Run(ctx context.Context) error {
 	}
 	if o.peers != nil {
 		parts.Go(func() { o.peers.Run(ctx) })
+	}
+	if o.keeper != nil {
+		parts.Go(func() { o.keeper.Run(ctx) })
 	}
 	if err := o.sampler.Run(ctx); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("sample servers: %w", err)
@@ -261,6 +267,7 @@ func (o *Observer) Reload(c *config.Config) error {
 	o.arrange()
 	if o.uploader != nil {
 		o.uploader.Kick()
+		o.keeper.Kick()
 	}
 	if o.peers != nil {
 		o.peers.Update(c.PeerConfigs(o.log))
@@ -279,6 +286,9 @@ func (o *Observer) archive() (*archive.Archive, error) {
 	}
 	return c.OpenArchive()
 }
+
+// retention returns which runs the current configuration removes.
+func (o *Observer) retention() (retention.Options, error) { return o.current().Retention() }
 
 // busy reports whether a run is in progress or draining.
 func (o *Observer) busy() bool {

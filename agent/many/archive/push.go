@@ -325,6 +325,20 @@ func stamps(dir rundir.Directory) (map[string]stamp, error) {
 	return all, nil
 }
 
+// Holds asks the archive which runs it has. The result reports whether it has a run with the files that its directory
+// has now, as far as they are archived. It asks the archive only once.
+func (a *Archive) Holds(ctx context.Context) (func(rundir.Directory) bool, error) {
+	there := map[string]bool{}
+	err := a.bucket.list(ctx, indexFolder, func(o object) error { there[o.name] = true; return nil })
+	if err != nil {
+		return nil, err
+	}
+	return func(dir rundir.Directory) bool {
+		n, ok := a.noted(dir)
+		return ok && there[n.Object]
+	}, nil
+}
+
 // note records that a run is in the archive with these files.
 func (a *Archive) note(dir rundir.Directory, e Entry, files map[string]stamp) error {
 	return rundir.Replace(dir.Path(noteFile), 0o644, func(w io.Writer) error {

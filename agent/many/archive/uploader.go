@@ -135,6 +135,11 @@ func (u *Uploader) pass(ctx context.Context) bool {
 			return true
 		}
 		if err := u.upload(ctx, a, dir); err != nil {
+			if dir.Removed() {
+				u.Log.Info("run was removed before it was archived", "run", dir.ID())
+				u.update(func(s *Stats) { s.Pending-- })
+				continue
+			}
 			good = false
 			name := dir.ID()
 			if errors.Is(err, ErrUnavailable) {

@@ -320,6 +320,24 @@ func List(dataDir string) ([]string, error) {
 	return ids, nil
 }
 
+// Ongoing returns the runs of the sweeps that are not over, each with its sweep. A sweep that can't be read is skipped.
+func Ongoing(dataDir string) map[string]string {
+	ids, _ := List(dataDir)
+	runs := map[string]string{}
+	for _, id := range ids {
+		s, err := LoadToShow(dataDir, id)
+		if err != nil || s.Next() == nil && !rundir.Directory(s.dir).Locked(lockFile) {
+			continue
+		}
+		for i := range s.Steps {
+			if run := s.Steps[i].RunID; run != "" {
+				runs[run] = id
+			}
+		}
+	}
+	return runs
+}
+
 // Claim reserves the sweep for this process until release. The error is ErrBusy if
 // another process does.
 func (s *Sweep) Claim() (release func(), err error) {

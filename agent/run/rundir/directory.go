@@ -362,19 +362,6 @@ func (d Directory) write(m *Meta, sync bool) error {
 	return nil
 }
 
-// Remove deletes a run. The directory disappears in one step, so an observer that is writing to it
-// leaves nothing behind.
-func (d Directory) Remove() error {
-	gone := filepath.Join(filepath.Dir(string(d)), ".removed-"+d.ID())
-	if err := os.Rename(string(d), gone); err != nil {
-		return fmt.Errorf("remove run: %w", err)
-	}
-	if err := os.RemoveAll(gone); err != nil {
-		return fmt.Errorf("remove run: %w", err)
-	}
-	return nil
-}
-
 // Within reports whether this is a real directory, not a symbolic link, among the runs of a data
 // directory.
 func (d Directory) Within(dataDir string) bool {

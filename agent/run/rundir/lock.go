@@ -55,6 +55,9 @@ func lockFile(path string, wait bool) (*os.File, error) {
 	return f, nil
 }
 
+// Locked reports whether any process holds a lock of the folder.
+func (d Directory) Locked(name string) bool { return d.held(name) }
+
 // held reports whether any process holds the lock.
 func (d Directory) held(name string) bool { return lockHeld(d.Path(name)) }
 

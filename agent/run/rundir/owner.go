@@ -133,12 +133,18 @@ func (d Directory) LoadConnection() (Connection, error) {
 // adoptedFile is in a run directory whose files come from elsewhere, such as an archive.
 const adoptedFile = ".adopted"
 
+// Adopted reports whether the files of the run came from elsewhere.
+func (d Directory) Adopted() bool {
+	_, err := os.Lstat(d.Path(adoptedFile))
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
 // MayFollowLog reports whether this process may read the log file that run.json names.
 // In a shared runs folder any user can write a run.json, and an agent must not read for
 // one user what belongs to another: there only this user, root and the owner of the runs
 // folder, which is the agent, may name one. In an adopted run nothing may.
 func (d Directory) MayFollowLog() bool {
-	if _, err := os.Lstat(d.Path(adoptedFile)); !errors.Is(err, fs.ErrNotExist) {
+	if d.Adopted() {
 		return false
 	}
 	owner, err := ownerOf(string(d))

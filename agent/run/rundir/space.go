@@ -3,7 +3,9 @@ package rundir
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -28,6 +30,18 @@ func SpaceOf(path string) (Space, error) {
 		return Space{}, fmt.Errorf("free space of %s: %w", path, err)
 	}
 	return Space{Free: s.Bavail * uint64(s.Bsize), Size: s.Blocks * uint64(s.Bsize)}, nil
+}
+
+// Size returns the space on the disk of all files in the folder, in bytes. What can't be read counts as nothing.
+func (d Directory) Size() (size int64) {
+	_ = filepath.WalkDir(string(d), func(path string, _ fs.DirEntry, err error) error {
+		var st unix.Stat_t
+		if err == nil && unix.Lstat(path, &st) == nil {
+			size += st.Blocks * 512
+		}
+		return nil
+	})
+	return size
 }
 
 // runGrowth is roughly what a run with three servers writes per second.

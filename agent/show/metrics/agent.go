@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/many/retention"
 	"github.com/benchwatch/benchwatch/agent/run/marker"
 )
 
@@ -19,6 +20,11 @@ var (
 	archiveUploads   = family("archive_uploads_total", "Runs that this agent tried to upload to the archive, by result: uploaded, failed.", "result")
 	archiveFailing   = stateFamily("archive_upload_failing", "1 if the last attempt to upload to the archive failed, else 0. Absent without an archive.")
 	archiveSuccess   = family("archive_last_upload_timestamp_seconds", "When a run was last uploaded to the archive, as Unix time. Absent before the first upload.")
+	removedRuns      = family("runs_removed_total", "Run directories that this agent removed, by the limit of runs.keep that they were beyond: age, count, size. Absent without a limit.", "limit")
+	removedBytes     = family("runs_removed_bytes_total", "Space on the disk of the run directories that this agent removed. Absent without a limit.")
+	removalKept      = family("runs_kept_beyond_limit", "Run directories beyond a limit of runs.keep that stay: not closed, labelled keep or baseline, or not in the archive. Absent without a limit.")
+	removalFailures  = family("runs_removal_failures_total", "Attempts to remove run directories that failed. Absent without a limit.")
+	removalFailing   = stateFamily("runs_removal_failing", "1 if the last attempt to remove run directories failed, else 0. Absent without a limit.")
 	peerInfo         = stateFamily("peer_info", "A peer whose runs are mirrored, with its version; value 1. Absent until it has answered.", "peer", "version")
 	peerUp           = stateFamily("peer_up", "1 if all new data of the peer's runs could be copied at the last attempt, else 0.", "peer")
 	peerSuccess      = family("peer_last_success_timestamp_seconds", "When all new data of the peer's runs was last copied, as Unix time. Absent before the first copy.", "peer")
@@ -43,6 +49,23 @@ func (g *Gatherer) uploads() {
 	if !u.LastSuccess.IsZero() {
 		g.emit(archiveSuccess, seconds(u.LastSuccess))
 	}
+}
+
+func (g *Gatherer) removals() {
+	if g.sources.Removals == nil {
+		return
+	}
+	r := g.sources.Removals()
+	if !r.Enabled {
+		return
+	}
+	for _, limit := range retention.Reasons {
+		g.emit(removedRuns, float64(r.Removed[limit]), string(limit))
+	}
+	g.emit(removedBytes, float64(r.Bytes))
+	g.emit(removalKept, float64(r.Kept))
+	g.emit(removalFailures, float64(r.Failures))
+	g.emit(removalFailing, truth(r.Failing))
 }
 
 func (g *Gatherer) peers() {

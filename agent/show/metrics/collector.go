@@ -11,6 +11,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/many/archive"
 	"github.com/benchwatch/benchwatch/agent/many/peer"
+	"github.com/benchwatch/benchwatch/agent/many/retention"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
 	"github.com/benchwatch/benchwatch/agent/run/marker"
@@ -36,6 +37,8 @@ type Sources struct {
 	Deliveries func() marker.Stats
 	// Uploads are the uploads to the archive.
 	Uploads func() archive.Stats
+	// Removals are the removals of old run directories.
+	Removals func() retention.Stats
 	// Peers are the peers whose runs are mirrored.
 	Peers  func() []peer.Stats
 	Points func() []marker.Marker
@@ -77,6 +80,7 @@ func (g *Gatherer) collect() {
 		g.emit(samplerLate, g.sources.SamplerLate().Seconds())
 	}
 	g.uploads()
+	g.removals()
 	g.peers()
 	g.markers()
 	if g.sources.Process != nil {
