@@ -202,6 +202,8 @@ func (k *keeping) reason(dir rundir.Directory, m *rundir.Meta) string {
 	switch {
 	case !m.Closed() || dir.Busy(m):
 		return "it is not closed"
+	case !dir.MayRemove():
+		return "it belongs to another user"
 	case m.Group != nil && k.open[m.Group.Name]:
 		return "its group is not closed"
 	case labelled(m, KeepLabel):

@@ -49,6 +49,16 @@ func (d Directory) RemoveIf(refuse func(*Meta) error) error {
 	return d.Remove()
 }
 
+// MayRemove reports whether this user can delete the run: its files, and its entry in a folder of runs that users share.
+func (d Directory) MayRemove() bool {
+	if unix.Access(string(d), unix.W_OK|unix.X_OK) != nil {
+		return false
+	}
+	root := filepath.Dir(string(d))
+	info, err := os.Stat(root)
+	return err == nil && (info.Mode()&os.ModeSticky == 0 || os.Geteuid() == 0 || Own(string(d)) || Own(root))
+}
+
 // withdraw renames the folder to a name that is never read as a run. A folder whose files this user can't delete keeps
 // its name.
 func (d Directory) withdraw() (gone string, err error) {
