@@ -174,10 +174,10 @@ func (r *runsRemoveCommand) byRule(s Streams) error {
 			dirs = append(dirs, one.Dir)
 		} else {
 			result.Kept = append(result.Kept, keptRun{one.Dir.ID(), one.Kept})
-			if r.format == text {
-				s.notice("run %s stays: %s", one.Dir.ID(), one.Kept)
-			}
 		}
+	}
+	if r.format == text {
+		explainKept(s, result.Kept)
 	}
 	done := func(one retention.Run) { r.removed(s, &result, one.Dir.ID(), one.Bytes) }
 	switch {
@@ -193,6 +193,23 @@ func (r *runsRemoveCommand) byRule(s Streams) error {
 		err = plan.Remove(ctx, done)
 	}
 	return errors.Join(err, r.print(s, &result))
+}
+
+// explainKept prints why runs beyond the limits stay, in a line for each reason.
+func explainKept(s Streams, kept []keptRun) {
+	number := map[string]int{}
+	for _, k := range kept {
+		number[k.Reason]++
+	}
+	for _, k := range kept {
+		switch n := number[k.Reason]; {
+		case n == 1:
+			s.notice("run %s stays: %s", k.ID, k.Reason)
+		case n > 1:
+			s.notice("%d runs stay, such as %s: %s", n, k.ID, k.Reason)
+		}
+		delete(number, k.Reason)
+	}
 }
 
 // options returns the rule, with what the configuration or that of the data directory's agent requires.
@@ -246,7 +263,10 @@ func (r *runsRemoveCommand) print(s Streams, result *removed) error {
 	if r.dryRun {
 		did = "would remove"
 	}
-	text := fmt.Sprintf("%s %s, %s", did, table.Plural(len(result.Removed), "run"), table.Mebibytes.Format(float64(result.Bytes))+" MiB")
+	text := did + " " + table.Plural(len(result.Removed), "run")
+	if mebi := result.Bytes >> 20; mebi > 0 {
+		text += fmt.Sprintf(", %d MiB", mebi)
+	}
 	if n := len(result.Kept); n > 0 {
 		text += fmt.Sprintf("; %s beyond the limits stay", table.Plural(n, "run"))
 	}

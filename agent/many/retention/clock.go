@@ -52,9 +52,17 @@ func CheckClock(dataDir string, c *clock.Clock, asked bool) error {
 	_ = rundir.Replace(file, 0o644, func(w io.Writer) error { return json.NewEncoder(w).Encode(now) })
 	if now.Doubt > 0 {
 		return fmt.Errorf("%w by %s: no run is removed for its age in the next %s, unless it is set back",
-			ErrClock, now.Jump.Round(time.Minute), now.Doubt.Round(time.Minute))
+			ErrClock, spell(now.Jump), now.Doubt.Round(time.Minute))
 	}
 	return nil
+}
+
+// spell returns a duration in days, if it has several.
+func spell(d time.Duration) string {
+	if days := int(d.Abs() / (24 * time.Hour)); days > 1 {
+		return fmt.Sprintf("%d days", days)
+	}
+	return d.Abs().Round(time.Minute).String()
 }
 
 func readSighting(file string) (s sighting, ok bool) {
