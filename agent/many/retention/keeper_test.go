@@ -131,20 +131,20 @@ func TestKeeper(t *testing.T) {
 // this is logged once and is no failure; and that it works again when the clock is set back.
 func TestKeeperClock(t *testing.T) {
 	s := newStand(t, rand.New(rand.NewPCG(4, 4)), 100)
-	k := startKeeper(t, s, Rule{MaxAge: 365 * 24 * time.Hour})
+	const day = 24 * time.Hour
+	byCount := s.rest(t, Rule{MaxCount: 90})
+	byBoth := s.rest(t, Rule{MaxCount: 90, MaxAge: 20 * day})
+	k := startKeeper(t, s, Rule{MaxAge: 365 * day})
 	k.await(t, "a look", func(s Stats) bool { return s.Enabled })
 	k.set(func() { k.wall = k.wall.AddDate(1, 0, 0) })
 	k.await(t, "doubt", func(Stats) bool { return strings.Contains(k.log.String(), "the clock jumped by 366 days") })
 	if got := k.keeper.Stats(); s.count(t) != 101 || got.Failing {
 		t.Errorf("%d runs are left: %+v", s.count(t), got)
 	}
-	count := Rule{MaxAge: 365 * 24 * time.Hour, MaxCount: 90}
-	k.set(func() { k.rule = count })
-	want := s.rest(t, Rule{MaxCount: 90})
-	k.await(t, "count", func(st Stats) bool { return st.Removed[Count] == uint64(101-len(want)) && st.Removed[Age] == 0 })
-	k.set(func() { k.wall = k.wall.AddDate(-1, 0, 0); k.rule.MaxAge = 20 * 24 * time.Hour })
-	want = s.rest(t, Rule{MaxAge: 20 * 24 * time.Hour, MaxCount: 90})
-	k.await(t, "age", func(st Stats) bool { return s.count(t) == len(want) })
+	k.set(func() { k.rule.MaxCount = 90 })
+	k.await(t, "count", func(st Stats) bool { return st.Removed[Count] == uint64(101-len(byCount)) && st.Removed[Age] == 0 })
+	k.set(func() { k.wall, k.rule.MaxAge = k.wall.AddDate(-1, 0, 0), 20*day })
+	k.await(t, "age", func(Stats) bool { return s.count(t) == len(byBoth) })
 	if n := strings.Count(k.log.String(), "the clock jumped"); n != 1 {
 		t.Errorf("the jump is logged %d times:\n%s", n, k.log)
 	}
