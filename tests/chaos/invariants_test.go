@@ -494,7 +494,7 @@ func (l *lab) secretsNowhere() {
 func (l *lab) footprintIsFlat() {
 	l.t.Helper()
 	const goroutines, descriptors, mebibytes = 10, 10, 48
-	// A log that was removed is followed for a minute after its last line.
+	// A log that was removed is followed for a minute after its last line, if its run has not ended.
 	l.until(90*time.Second, "as few resources as before", func() error {
 		now := l.agent.Scrape(l.t).Footprint(l.t)
 		if now.Goroutines > l.idle.Goroutines+goroutines || now.Descriptors > l.idle.Descriptors+descriptors || now.MiB > l.idle.MiB+mebibytes {

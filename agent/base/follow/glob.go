@@ -19,7 +19,8 @@ type Glob struct {
 	cancel   []func() // unsubscribe from wake-ups
 }
 
-// NewGlob returns a Glob. wake, which must have room for one value, gets one after a folder of the pattern has changed.
+// NewGlob returns a Glob. wake, which must have room for one value, gets one after a folder of the pattern has
+// changed.
 func NewGlob(pattern string, notifier *Notifier, wake chan struct{}) *Glob {
 	return &Glob{pattern: pattern, notifier: notifier, wake: wake}
 }
@@ -49,7 +50,8 @@ func (g *Glob) Paths() []string {
 		}
 	}
 	// Within two seconds, a folder's time may not show another change.
-	if g.changed == nil || !slices.EqualFunc(g.changed, changed, time.Time.Equal) || g.listed.Sub(newest) <= 2*time.Second {
+	isSame := g.changed != nil && slices.EqualFunc(g.changed, changed, time.Time.Equal)
+	if !isSame || g.listed.Sub(newest) <= 2*time.Second {
 		g.changed, g.listed = changed, time.Now()
 		g.paths, _ = filepath.Glob(g.pattern)
 	}

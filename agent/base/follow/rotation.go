@@ -68,7 +68,11 @@ func Rotated(path string) (files []RotatedFile, err error) {
 		name := filepath.Join(filepath.Dir(path), e.Name())
 		ext := filepath.Ext(name)
 		packed := slices.Contains(compressed, ext)
-		if !e.Type().IsRegular() || !RotatedName(path, name) && !(packed && RotatedName(path, strings.TrimSuffix(name, ext))) {
+		was := name
+		if packed {
+			was = strings.TrimSuffix(name, ext)
+		}
+		if !e.Type().IsRegular() || !RotatedName(path, was) {
 			continue
 		}
 		info, err := e.Info()

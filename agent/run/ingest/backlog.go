@@ -11,15 +11,18 @@ import (
 
 // Backlog is what a log has already when it is opened: lines written at unknown times.
 type Backlog struct {
-	// Written is when the last of it was written.
+	// Written is when the last of it was written, and End where it ends.
 	Written time.Time
+	End     int64
 	parts   []*Part
 	starts  []Start
 }
 
 // ReadBacklog finds the runs that a log has from offset to its end. written is when it was changed last.
-func ReadBacklog(ctx context.Context, log *io.SectionReader, t *tool.Tool, offset int64, written time.Time) (Backlog, error) {
-	b := Backlog{Written: written}
+func ReadBacklog(
+	ctx context.Context, log *io.SectionReader, t *tool.Tool, offset int64, written time.Time,
+) (Backlog, error) {
+	b := Backlog{Written: written, End: log.Size()}
 	if offset >= log.Size() {
 		return b, nil
 	}

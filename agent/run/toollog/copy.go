@@ -6,8 +6,9 @@ import (
 	"os"
 )
 
-// logCopy has what was read of a log since the end of its last run: in memory until a run begins, then in the output file
-// of the run's directory. Offsets are in the stream of all that was read, which continues when the log is rotated.
+// logCopy has what was read of a log since the end of its last run: in memory until a run begins, then in the
+// output file of the run's directory. Offsets are in the stream of all that was read, which continues when the log
+// is rotated.
 type logCopy struct {
 	start, end int64
 	added      int64    // how many of the last bytes are not in any file: 1 after endLine added a newline
@@ -19,7 +20,8 @@ type logCopy struct {
 // maxPending bounds the bytes in memory. It is more than a run can print before its first report.
 const maxPending = 4 << 20
 
-// append adds the bytes that were read at an offset, except those that it already has. After an error it can be repeated.
+// append adds the bytes that were read at an offset, except those that it already has. After an error it can be
+// repeated.
 func (c *logCopy) append(at int64, p []byte) error {
 	c.added = 0
 	if known := c.end - at; known > 0 {
@@ -96,8 +98,8 @@ func (c *logCopy) attach(file *os.File, offset int64) {
 	c.file, c.start, c.pending, c.dirty = file, offset, nil, true
 }
 
-// cut ends the current run at the offset. It returns the run's file, to be synced and closed, or nil without one. What was
-// read after the offset is kept.
+// cut ends the current run at the offset. It returns the run's file, to be synced and closed, or nil without one.
+// What was read after the offset is kept.
 func (c *logCopy) cut(end int64) (*os.File, error) {
 	file := c.file
 	if file == nil {

@@ -69,8 +69,8 @@ func newEntry(path string, info fs.FileInfo) entry {
 	return entry{inode: inodeOf(info), path: path, size: info.Size(), changed: info.ModTime()}
 }
 
-// search finds the file to read next, after all of the open one was read. The caller closes the entry's file. The error
-// is errChanged if the files changed meanwhile.
+// search finds the file to read next, after all of the open one was read. The caller closes the entry's file. The
+// error is errChanged if the files changed meanwhile.
 func (f *follower) search(ctx context.Context) (on event, next *entry, err error) {
 	files, err := listFiles(f.path)
 	if err == nil {
@@ -127,8 +127,9 @@ func (f *follower) choose(ctx context.Context, files []entry) (event, *entry, er
 	return unchanged, nil, err
 }
 
-// place returns the index of the first file that may be next, and the event if this is the file that has the log's name.
-// What was read is in the open file, else in the oldest copy of it, else in a compressed file with the same time.
+// place returns the index of the first file that may be next, and the event if this is the file that has the log's
+// name. What was read is in the open file, else in the oldest copy of it, else in a compressed file with the same
+// time.
 func (f *follower) place(ctx context.Context, files []entry, read *passage) (int, event, error) {
 	if f.open != nil {
 		if i := slices.IndexFunc(files, func(e entry) bool { return e.inode == f.open.inode() }); i >= 0 {
@@ -217,7 +218,9 @@ func (f *follower) hasReports(ctx context.Context, file *os.File, n int64) bool 
 		return false
 	}
 	parts, err := ingest.SplitLog(ctx, io.NewSectionReader(file, 0, end), f.runs.tool, 0, time.Time{})
-	return err == nil && slices.ContainsFunc(parts, func(p *ingest.Part) bool { return p.Seconds > 0 || p.Snapshot().Summary != nil })
+	return err == nil && slices.ContainsFunc(parts, func(p *ingest.Part) bool {
+		return p.Seconds > 0 || p.Snapshot().Summary != nil
+	})
 }
 
 // lastLineStart is the offset after the last complete line before size.

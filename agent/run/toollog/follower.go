@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// RecentLog is how long after its last write the last run in a log still counts as live, and how long a file that may
-	// still be written is read.
+	// RecentLog is how long after its last write the last run in a log still counts as live, and how long a file
+	// that may still be written is read.
 	RecentLog = time.Minute
 	// SettledLog is how long a file that no process has open must be unchanged before an incomplete last line counts.
 	SettledLog = 2 * time.Second
@@ -24,8 +24,8 @@ const (
 	checkEvery = 250 * time.Millisecond
 )
 
-// follower follows one log through all files that have its name, and passes their bytes to runs. One goroutine uses it. A
-// file that was read is recognised by its content, so a name or an inode may move on at any time.
+// follower follows one log through all files that have its name, and passes their bytes to runs. One goroutine uses
+// it. A file that was read is recognised by its content, so a name or an inode may move on at any time.
 type follower struct {
 	set     *Set
 	path    string
@@ -51,8 +51,8 @@ func (f *follower) run(ctx context.Context) error {
 	defer cancel()
 	err := f.runs.open(ctx)
 	for err == nil && f.state != ended {
-		var found bool
-		if found, err = f.step(ctx); err != nil || found {
+		var more bool
+		if more, err = f.step(ctx); err != nil || more {
 			continue
 		}
 		patience := checkEvery
@@ -71,8 +71,9 @@ func (f *follower) run(ctx context.Context) error {
 	return err
 }
 
-// step reads a line or, if there is none, checks the files. It returns false if nothing was found.
-func (f *follower) step(ctx context.Context) (found bool, err error) {
+// step reads a line or, if there is none, checks the files. It returns whether the next step may have more to do at
+// once.
+func (f *follower) step(ctx context.Context) (more bool, err error) {
 	if f.open != nil {
 		before := f.open.reader.End()
 		l, err := f.open.reader.Poll(ctx)
@@ -97,7 +98,7 @@ func (f *follower) step(ctx context.Context) (found bool, err error) {
 }
 
 // check finds out what happened to the files and does what follows from it.
-func (f *follower) check(ctx context.Context) (found bool, err error) {
+func (f *follower) check(ctx context.Context) (more bool, err error) {
 	on, next, err := f.observe(ctx)
 	if err != nil {
 		if !errors.Is(err, errChanged) {
@@ -136,8 +137,8 @@ func (f *follower) check(ctx context.Context) (found bool, err error) {
 	return t.do != wait && t.do != read, err
 }
 
-// observe finds out what happened to the files since the last check. With an event whose action is to enter a file, it
-// returns the file, which the caller closes.
+// observe finds out what happened to the files since the last check. With an event whose action is to enter a file,
+// it returns the file, which the caller closes.
 func (f *follower) observe(ctx context.Context) (event, *entry, error) {
 	var open os.FileInfo
 	if s := f.open; s != nil {
@@ -185,7 +186,8 @@ func (f *follower) searchUnlessWritten(ctx context.Context) (event, *entry, erro
 	}
 	on, next, err := f.search(ctx)
 	isIdle := time.Since(f.lastRead) >= f.idleAfter()
-	// If the writers of a file are not known, a later rotated file or a copy that grows shows that the tool has moved on.
+	// If the writers of a file are not known, a later rotated file or a copy that grows shows that the tool has
+	// moved on.
 	movedOn := next != nil && (!next.named || next.relation == continues && next.size > next.at)
 	if next == nil || usage == follow.Unused || isIdle || movedOn {
 		return on, next, err
@@ -194,8 +196,8 @@ func (f *follower) searchUnlessWritten(ctx context.Context) (event, *entry, erro
 	return unchanged, nil, err
 }
 
-// observeSilence decides whether more can come, if nothing has come for a while. isNamed means that the open file has the
-// log's name or, without an open file, that another file has it.
+// observeSilence decides whether more can come, if nothing has come for a while. isNamed means that the open file
+// has the log's name or, without an open file, that another file has it.
 func (f *follower) observeSilence(isNamed bool) event {
 	silence := time.Since(f.lastRead)
 	isIncomplete := f.open != nil && f.runs.isIncomplete()
@@ -261,8 +263,8 @@ func (f *follower) remember() {
 	f.last.from, f.last.content = s.start, shifted{f.runs.copy, s.base} // the file may be rewritten
 }
 
-// enter continues the stream in another file. If the error is follow.ErrRewritten, that file changed meanwhile, and the next
-// check decides again.
+// enter continues the stream in another file. If the error is follow.ErrRewritten, that file changed meanwhile, and
+// the next check decides again.
 func (f *follower) enter(ctx context.Context, e *entry, gap string) (err error) {
 	if f.skipOld && e.relation == different {
 		if e.at, err = f.startInOld(ctx, e); err != nil {
@@ -354,6 +356,7 @@ func (f *follower) close() {
 	if f.open != nil {
 		f.open.reader.Close()
 	}
+	f.runs.writing.Wait()
 	if f.runs.copy.file != nil {
 		f.runs.copy.file.Close()
 	}

@@ -344,7 +344,8 @@ func (m *modelled) append() {
 		m.n++
 		line := intervalLine(m.n, float64(m.n))
 		if m.rand.IntN(5) == 0 {
-			cut := len("[ 100s ]") + m.rand.IntN(len(line)-8) // another file that begins with the same bytes is taken for this one
+			// Another file that begins with all that was read is taken for the same.
+			cut := len("[ 100s ]") + m.rand.IntN(len(line)-8)
 			m.write(line[:cut])
 			m.half = line[cut:]
 			return
@@ -359,7 +360,8 @@ func (m *modelled) start() {
 		m.log.close()
 	}
 	m.set = New(m.t.Context(), Options{
-		DataDir: filepath.Join(m.dir, "data"), Logger: slog.New(m), Tracker: m, Recent: 10_000 * time.Hour, Settled: 10_000 * time.Hour,
+		DataDir: filepath.Join(m.dir, "data"), Logger: slog.New(m), Tracker: m,
+		Recent: 10_000 * time.Hour, Settled: 10_000 * time.Hour,
 		Tools: func() tool.Set { return tool.Set{sysbench.Tool} },
 	}, func(do func()) { do() })
 	m.set.usageOf = m.usageOf
@@ -554,8 +556,8 @@ func newModel(t *testing.T, seed uint64) *modelled {
 	return m
 }
 
-// TestModel guards that whatever happens to a log between two checks, each line is read at most once and in order, and lines
-// are only lost at recorded gaps. It also guards that all of the table of transitions is needed.
+// TestModel guards that whatever happens to a log between two checks, each line is read at most once and in order,
+// and lines are only lost at recorded gaps. It also guards that all of the table of transitions is needed.
 func TestModel(t *testing.T) {
 	seeds, first := 100, 1
 	for name, n := range map[string]*int{"MODEL_SEEDS": &seeds, "MODEL_SEED": &first} {
@@ -658,8 +660,8 @@ func TestTransitions(t *testing.T) {
 	}
 }
 
-// TestRotatedBeforeItIsRead guards that lines of a file which is copied and truncated between the decision to read it and
-// the first read of it are read from the copy.
+// TestRotatedBeforeItIsRead guards that lines of a file which is copied and truncated between the decision to read
+// it and the first read of it are read from the copy.
 func TestRotatedBeforeItIsRead(t *testing.T) {
 	m := newModel(t, 1)
 	for range 3 {
@@ -674,8 +676,8 @@ func TestRotatedBeforeItIsRead(t *testing.T) {
 	m.check()
 }
 
-// TestRewrittenBeforeItIsEntered guards that reading does not continue in a file that was truncated and rewritten, after a
-// hole, between the decision to continue in it and the first read.
+// TestRewrittenBeforeItIsEntered guards that reading does not continue in a file that was truncated and rewritten,
+// after a hole, between the decision to continue in it and the first read.
 func TestRewrittenBeforeItIsEntered(t *testing.T) {
 	m := newModel(t, 1)
 	m.copyTo(m.path + "+")

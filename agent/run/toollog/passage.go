@@ -8,8 +8,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// passage is the part of a file that was read, from its beginning to end. It is recognised in any file that has the same
-// content, whatever the file's name and inode.
+// passage is the part of a file that was read, from its beginning to end. It is recognised in any file that has the
+// same content, whatever the file's name and inode.
 type passage struct {
 	source  rundir.LogSource // has a digest of the first bytes if head is unknown
 	head    []byte           // the first bytes, up to rundir.HeadSize
@@ -33,8 +33,8 @@ const (
 // blockSize is how many bytes before a position are compared.
 const blockSize = 1 << 10
 
-// relate compares a file with the passage, and returns where to continue reading in it. hasReports returns whether the
-// first n bytes of the file have a report: banners repeat, reports do not.
+// relate compares a file with the passage, and returns where to continue reading in it. hasReports returns whether
+// the first n bytes of the file have a report: banners repeat, reports do not.
 func (p *passage) relate(file io.ReaderAt, size int64, hasReports func(n int64) bool) (relation, int64) {
 	if p.end == 0 {
 		return different, 0
@@ -58,8 +58,8 @@ func (p *passage) relate(file io.ReaderAt, size int64, hasReports func(n int64) 
 	return altered, size
 }
 
-// common is how many of the first bytes of a file were read, up to size. Bytes that are unknown count as equal if those
-// before them are.
+// common is how many of the first bytes of a file were read, up to size. Bytes that are unknown count as equal if
+// those before them are.
 func (p *passage) common(file io.ReaderAt, size int64) int64 {
 	at := samePrefix(p.head, readUpTo(file, 0, int64(len(p.head))))
 	switch {
@@ -79,8 +79,8 @@ func (p *passage) common(file io.ReaderAt, size int64) int64 {
 	return min(at, size)
 }
 
-// isBefore reports whether a reader that continues after the passage found its last bytes there: the file may have been
-// rewritten since it was compared.
+// isBefore reports whether a reader that continues after the passage found its last bytes there: the file may have
+// been rewritten since it was compared.
 func (p *passage) isBefore(r *follow.Reader) bool {
 	n := min(len(p.tail), len(r.Last()))
 	return bytes.Equal(p.tail[len(p.tail)-n:], r.Last()[len(r.Last())-n:])

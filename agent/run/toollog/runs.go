@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/base/follow"
@@ -15,9 +16,9 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// runs divides the stream of a log into runs: all that is read of its files, one after the other. Bytes are copied into the
-// directory of their run before they are parsed, so the size of the copy is the position in the log. Offsets are in the
-// stream unless a comment says that they are in a file.
+// runs divides the stream of a log into runs: all that is read of its files, one after the other. Bytes are copied
+// into the directory of their run before they are parsed, so the size of the copy is the position in the log.
+// Offsets are in the stream unless a comment says that they are in a file.
 type runs struct {
 	set      *Set
 	path     string
@@ -26,16 +27,16 @@ type runs struct {
 	copy     *logCopy
 	splitter *ingest.Splitter
 
-	file    *source  // of the newest bytes
-	current *openRun // nil between two runs
-	resume  *pastRun // the run that had not ended when an earlier agent stopped
-	parsed  int64    // up to where lines were parsed
+	file    *source      // of the newest bytes
+	current *openRun     // nil between two runs
+	resume  *recordedRun // the run that had not ended when an earlier agent stopped
+	parsed  int64        // up to where lines were parsed
 	lineAt  time.Time
 	flushed bool // the parser holds nothing back
 
-	backlog    ingest.Backlog // of the file
-	backlogEnd int64
-	hidden     []*ingest.Feed // of runs that are not shown before the backlog is read; nil afterwards
+	backlog ingest.Backlog // of the file
+	hidden  []*ingest.Feed // of runs that are not shown before the backlog is read; nil afterwards
+	writing sync.WaitGroup // of what the log does not wait for: the disk may be slow
 }
 
 // openRun is a run that has begun and not ended.
@@ -59,7 +60,7 @@ func (r *runs) open(ctx context.Context) error {
 	}
 	r.copy.attach(own, 0)
 	r.copy.end = r.resume.size
-	r.backlogEnd, r.parsed = r.copy.end, r.copy.end
+	r.backlog.End, r.parsed = r.copy.end, r.copy.end
 	for lines := follow.NewScanner(r.copy, 0, r.copy.end); ; {
 		l, err := lines.Next(ctx)
 		switch {
@@ -77,16 +78,17 @@ func (r *runs) open(ctx context.Context) error {
 
 // line parses a line of the file.
 func (r *runs) line(ctx context.Context, l follow.Line) {
-	l.Offset += r.file.base
-	r.parsed, r.lineAt = l.Offset+l.Size, time.Now()
+	r.lineAt = time.Now()
 	at, fresh := r.lineAt, true
-	if l.Offset < r.backlogEnd {
+	if l.Offset < r.backlog.End {
 		at, fresh = r.backlog.Written, false
 	}
+	l.Offset += r.file.base
+	r.parsed = l.Offset + l.Size
 	r.splitter.Line(l, at, fresh)
 	r.flushed = !r.splitter.Flushes()
 	r.copy.forget(r.splitter.Boundary())
-	if r.parsed > r.backlogEnd {
+	if r.parsed > r.file.base+r.backlog.End {
 		r.show(ctx)
 	}
 }
@@ -128,8 +130,8 @@ func (r *runs) endLine(ctx context.Context) error {
 	return r.set.retry(ctx, r.path, r.copy.endLine)
 }
 
-// moveTo continues the stream in a file, where its reader is. A run that continues records this before it gets bytes of the
-// file.
+// moveTo continues the stream in a file, where its reader is. A run that continues records this before it gets
+// bytes of the file.
 func (r *runs) moveTo(ctx context.Context, s *source, gap string) error {
 	offset := s.reader.End()
 	if r.current != nil && !(s.was == continues && r.isRecorded(s.id, offset)) {
@@ -142,14 +144,13 @@ func (r *runs) moveTo(ctx context.Context, s *source, gap string) error {
 	r.mark(gap)
 	s.start, s.base = offset, r.copy.end-offset
 	r.file, r.parsed = s, r.copy.end-(offset-s.reader.Offset())
-	r.backlog, r.backlogEnd = ingest.Backlog{}, r.copy.end
+	r.backlog = ingest.Backlog{End: offset}
 	if r.hidden == nil {
 		return nil
 	}
 	file := s.reader.File()
 	info, err := file.Stat()
 	if err == nil {
-		r.backlogEnd = s.base + info.Size()
 		r.backlog, err = ingest.ReadBacklog(ctx, io.NewSectionReader(file, 0, info.Size()), r.tool, offset, info.ModTime())
 	}
 	return err
@@ -196,13 +197,13 @@ func (r *runs) head() rundir.LogSource {
 	return r.file.id
 }
 
-// beginRun creates the directory of a run that begins in the log, or resumes the run that had not ended when an earlier
-// agent stopped.
+// beginRun creates the directory of a run that begins in the log, or resumes the run that had not ended when an
+// earlier agent stopped.
 func (r *runs) beginRun(ctx context.Context, p *ingest.Part, first *tool.Report, at time.Time) {
 	var meta rundir.Meta
 	var dir rundir.Directory
-	if past := r.resume; past != nil {
-		r.resume, meta, dir = nil, past.meta, past.dir
+	if r.resume != nil {
+		meta, dir, r.resume = r.resume.meta, r.resume.dir, nil
 	} else {
 		meta = r.describe(p, first, at)
 		err := r.set.retry(ctx, r.path, func() (err error) {
@@ -231,7 +232,7 @@ func (r *runs) describe(p *ingest.Part, first *tool.Report, at time.Time) rundir
 	}
 	line := r.file.reader.Offset() - 1 // in the file: the reader is after the line of the report
 	start, estimated, ok := r.backlog.Start(line)
-	if !ok || r.file.base+line >= r.backlogEnd {
+	if !ok || line >= r.backlog.End {
 		start, estimated = at, false
 		if first.ElapsedSeconds.Known {
 			start, estimated = at.Add(-time.Duration(first.ElapsedSeconds.Value*float64(time.Second))), true
@@ -291,12 +292,16 @@ func (r *runs) endRun(p *ingest.Part, at time.Time) {
 	if last := r.lastWrite(run.dir); !output.Complete && last.Before(at) {
 		at = last
 	}
-	inBacklog, size, head := p.End <= r.backlogEnd, p.End-r.copy.start, r.head()
+	end, size, head := p.End, p.End-r.copy.start, r.head()
+	if r.file != nil {
+		end -= r.file.base // in the file
+	}
+	inBacklog := end <= r.backlog.End
 	own, err := r.copy.cut(p.End)
 	if err != nil {
 		run.Fault("end the copy of the log", err)
 	}
-	r.set.spawn(func() { // in another goroutine: the disk may be slow, and the log continues
+	r.writing.Go(func() {
 		if own != nil {
 			if err := errors.Join(own.Sync(), own.Close()); err != nil {
 				run.Fault("write the copy of the log", err)
@@ -344,10 +349,10 @@ func (r *runs) lastWrite(dir rundir.Directory) time.Time {
 	return info.ModTime()
 }
 
-// sync writes the copy to the disk if necessary, in another goroutine: the log does not wait for it.
+// sync writes the copy to the disk if necessary.
 func (r *runs) sync() {
 	if file := r.copy.file; r.copy.dirty && file != nil {
 		r.copy.dirty = false
-		r.set.spawn(func() { _ = file.Sync() }) // after an error the log is read again; if closed, it was synced before
+		r.writing.Go(func() { _ = file.Sync() }) // after an error the log is read again; if closed, it was synced before
 	}
 }

@@ -1,5 +1,5 @@
-// Package toollog follows the logs that tools write by themselves, through all rotations, and finds the runs in them. A
-// run's output is copied into its directory; whoever tracks the run does the rest.
+// Package toollog follows the logs that tools write by themselves, through all rotations, and finds the runs in
+// them. A run's output is copied into its directory; whoever tracks the run does the rest.
 package toollog
 
 import (
@@ -49,8 +49,8 @@ type Options struct {
 
 // Tracker tracks the runs that a Set finds. Its methods are called from several goroutines.
 type Tracker interface {
-	// Track begins to track a run, perhaps again after a restart. The feed gets all of its reports, beginning with its
-	// first one. run.json gets the end of the run.
+	// Track begins to track a run, perhaps again after a restart. The feed gets all of its reports, beginning with
+	// its first one. run.json gets the end of the run.
 	Track(rundir.Directory, rundir.Meta, *ingest.Feed) Run
 	// Ended: a run that is not tracked was ended.
 	Ended()
@@ -78,7 +78,7 @@ type Set struct {
 
 	mu        sync.Mutex
 	followers map[string]*follower // by path
-	past      []pastEntry          // the runs of logs, oldest first
+	recorded  []runEntry           // the runs of logs, oldest first
 	reported  map[string]time.Time // by path and error
 }
 
@@ -89,8 +89,8 @@ type fileState struct {
 	changed time.Time
 }
 
-// New returns a Set that follows nothing until Scan is called. Its followers end when ctx is done; spawn runs a function in
-// a goroutine that the caller waits for.
+// New returns a Set that follows nothing until Scan is called. Its followers end when ctx is done; spawn runs a
+// function in a goroutine that the caller waits for.
 func New(ctx context.Context, opts Options, spawn func(func())) *Set {
 	opts.Recent, opts.Settled = cmp.Or(opts.Recent, RecentLog), cmp.Or(opts.Settled, SettledLog)
 	return &Set{
@@ -100,8 +100,8 @@ func New(ctx context.Context, opts Options, spawn func(func())) *Set {
 	}
 }
 
-// Scan starts to follow new files that match the globs. The first time it also follows logs whose runs an earlier agent
-// followed and whose file was renamed; those runs must have been added.
+// Scan starts to follow new files that match the globs. The first time it also follows logs whose runs an earlier
+// agent followed and whose file was renamed; those runs must have been added.
 func (s *Set) Scan() {
 	logs := s.opts.Logs()
 	for pattern, glob := range s.globs {
@@ -126,8 +126,8 @@ func (s *Set) Scan() {
 	}
 }
 
-// follow starts to follow a file, unless it is followed already or there is a reason not to. The reason is checked again
-// when the file has changed.
+// follow starts to follow a file, unless it is followed already or there is a reason not to. The reason is checked
+// again when the file has changed.
 func (s *Set) follow(path string, l Log) error {
 	if s.follower(path) != nil {
 		return nil
@@ -145,7 +145,7 @@ func (s *Set) follow(path string, l Log) error {
 	if err == nil && l.Tool != "" {
 		t = s.opts.Tools().ByName(l.Tool)
 	}
-	if isFinal := errors.Is(err, follow.ErrNotRegular) || errors.Is(err, follow.ErrUTF16); t == nil && (err == nil || isFinal) {
+	if t == nil && (err == nil || isFinal(err)) {
 		s.refused[path] = state // its content does not identify the tool yet
 	}
 	if t == nil || err != nil {
@@ -225,7 +225,7 @@ func (s *Set) isRotated(path string) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(s.past, func(e pastEntry) bool { return follow.RotatedName(e.path, path) })
+	return slices.ContainsFunc(s.recorded, func(e runEntry) bool { return follow.RotatedName(e.path, path) })
 }
 
 // changes returns a channel that receives when something in the log's folder has changed.
@@ -236,16 +236,19 @@ func (s *Set) changes(path string) (<-chan struct{}, func()) {
 	return s.opts.Notifier.Subscribe(filepath.Dir(path))
 }
 
+// isFinal reports whether only another file at the path can be followed.
+func isFinal(err error) bool { return errors.Is(err, follow.ErrNotRegular) || errors.Is(err, follow.ErrUTF16) }
+
 // report logs a lasting failure of a log once a minute, and one that needs no other attempt once.
 func (s *Set) report(path, what string, err error) {
 	key := path + "\n" + err.Error()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	last, isFinal := s.reported[key], errors.Is(err, follow.ErrNotRegular) || errors.Is(err, follow.ErrUTF16)
+	last := s.reported[key]
 	switch {
-	case time.Since(last) < time.Minute || isFinal && !last.IsZero():
+	case time.Since(last) < time.Minute || isFinal(err) && !last.IsZero():
 		return
-	case isFinal:
+	case isFinal(err):
 		s.opts.Logger.Warn("log not followed", "log", path, "err", err)
 	default:
 		s.opts.Logger.Error(what, "log", path, "err", err)

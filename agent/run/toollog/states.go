@@ -39,8 +39,8 @@ const (
 
 func (e event) String() string {
 	return [...]string{
-		"unchanged", "appended", "emptied", "name lost", "name back", "rotated file found", "next file found", "incomplete line",
-		"silent", "abandoned", "file removed", "file truncated", "file compressed", "file edited",
+		"unchanged", "appended", "emptied", "name lost", "name back", "rotated file found", "next file found",
+		"incomplete line", "silent", "abandoned", "file removed", "file truncated", "file compressed", "file edited",
 	}[e]
 }
 

@@ -2,64 +2,62 @@ package toollog
 
 import (
 	"bytes"
-	"errors"
 	"io/fs"
 	"os"
 	"slices"
 
 	"github.com/benchwatch/benchwatch/agent/base/clock"
 	"github.com/benchwatch/benchwatch/agent/base/follow"
-	"github.com/benchwatch/benchwatch/agent/run/ingest"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// pastEntry is a run that was found in a log, and the files that it was in.
-type pastEntry struct {
+// runEntry is a run that was found in a log, and the files that it was in.
+type runEntry struct {
 	id, path string
 	inodes   []inode
 }
 
-// pastRun is a run that was found in a log, read from its directory.
-type pastRun struct {
+// recordedRun is a run that was found in a log, read from its directory.
+type recordedRun struct {
 	dir  rundir.Directory
 	meta rundir.Meta
 	size int64 // of the copy of its output
 }
 
-// maxPast bounds how many runs of a log are remembered.
-const maxPast = 20
+// maxRecorded bounds how many runs of a log are remembered.
+const maxRecorded = 20
 
 // Add adds a run that was found in a log. Runs are added in the order of their begin.
 func (s *Set) Add(m *rundir.Meta) {
-	e := pastEntry{id: m.ID, path: m.Log.Path}
+	e := runEntry{id: m.ID, path: m.Log.Path}
 	for _, from := range append(slices.Clone(m.Log.Earlier), *m.Log) {
 		e.inodes = append(e.inodes, inode{from.Device, from.Inode})
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.past = append(s.past, e)
+	s.recorded = append(s.recorded, e)
 	count, oldest := 0, 0
-	for i, other := range slices.Backward(s.past) {
+	for i, other := range slices.Backward(s.recorded) {
 		if other.path == e.path {
 			count, oldest = count+1, i
 		}
 	}
-	if count > maxPast {
-		s.past = slices.Delete(s.past, oldest, oldest+1)
+	if count > maxRecorded {
+		s.recorded = slices.Delete(s.recorded, oldest, oldest+1)
 	}
 }
 
-// pastRuns returns the newest runs of a log, newest first: those with its path, and those whose last bytes are in the file
-// with the inode.
-func (s *Set) pastRuns(path string, i inode) (runs []*pastRun) {
+// recordedRuns returns the newest runs of a log, newest first: those with its path, and those whose last bytes are
+// in the file with the inode.
+func (s *Set) recordedRuns(path string, i inode) (runs []*recordedRun) {
 	s.mu.Lock()
-	past := slices.Clone(s.past)
+	entries := slices.Clone(s.recorded)
 	s.mu.Unlock()
-	for _, e := range slices.Backward(past) {
+	for _, e := range slices.Backward(entries) {
 		if e.path != path && !slices.Contains(e.inodes, i) {
 			continue
 		}
-		r, err := s.loadPast(e.id)
+		r, err := s.loadRecorded(e.id)
 		if err == nil && (e.path == path || r.isIn(path)) { // else it was removed
 			runs = append(runs, r)
 		}
@@ -67,8 +65,8 @@ func (s *Set) pastRuns(path string, i inode) (runs []*pastRun) {
 	return runs
 }
 
-func (s *Set) loadPast(id string) (*pastRun, error) {
-	r := &pastRun{dir: rundir.At(s.opts.DataDir, id)}
+func (s *Set) loadRecorded(id string) (*recordedRun, error) {
+	r := &recordedRun{dir: rundir.At(s.opts.DataDir, id)}
 	var err error
 	if r.meta, err = r.dir.Load(); err != nil {
 		return nil, err
@@ -84,10 +82,10 @@ func (s *Set) loadPast(id string) (*pastRun, error) {
 	return r, nil
 }
 
-// restore sets where a follower continues, from the runs that earlier agents and followers found in the log. Older runs
-// that had not ended are ended with what was read of them. i is the inode of the file that has the log's name.
+// restore sets where a follower continues, from the runs that earlier agents and followers found in the log. Older
+// runs that had not ended are ended with what was read of them. i is the inode of the file that has the log's name.
 func (s *Set) restore(f *follower, i inode) {
-	runs := s.pastRuns(f.path, i)
+	runs := s.recordedRuns(f.path, i)
 	for at, r := range slices.Backward(runs) {
 		f.skipOld = false
 		f.earlier = lastOf(append(f.earlier, r.passages(f.earlier)...), maxEarlier)
@@ -111,33 +109,28 @@ func (s *Set) restore(f *follower, i inode) {
 	}
 }
 
-// end ends a run with what was read of it.
-func (s *Set) end(r *pastRun) {
-	feed := ingest.NewFeed(s.opts.Tools().ByName(r.meta.Tool), &r.meta)
-	err := feed.ReadAll(s.ctx, r.dir)
-	if err == nil {
-		feed.Close(r.meta.Axis(clock.System).Now())
-		_, err = r.dir.Update(func(m *rundir.Meta) {
-			if m.Ended() {
-				return
-			}
-			end := r.dir.LastWrite(m.StartedAt, m.Axis(clock.System).Ahead())
-			m.EndedAt = &end
-			m.Log.End = m.Log.Position(r.size)
-			m.Conclude(feed.Output())
-		})
-	}
-	if err != nil && !errors.Is(err, s.ctx.Err()) {
+// end ends a run with what was read of it. Whoever tracks ended runs reads its output and closes it.
+func (s *Set) end(r *recordedRun) {
+	_, err := r.dir.Update(func(m *rundir.Meta) {
+		if m.Ended() {
+			return
+		}
+		end := r.dir.LastWrite(m.StartedAt, m.Axis(clock.System).Ahead())
+		m.EndedAt = &end
+		m.Log.End = m.Log.Position(r.size)
+		m.Conclude(rundir.Output{}) // until its output is read
+	})
+	if err != nil {
 		s.report(r.meta.Log.Path, "can't end a run of the log", err)
 	}
 	s.opts.Tracker.Ended()
 }
 
-// followMoved follows the logs of runs that had not ended when an earlier agent stopped and whose files were renamed or are
-// gone.
+// followMoved follows the logs of runs that had not ended when an earlier agent stopped and whose files were
+// renamed or are gone.
 func (s *Set) followMoved() {
-	for _, e := range slices.Backward(slices.Clone(s.past)) {
-		r, err := s.loadPast(e.id)
+	for _, e := range slices.Backward(slices.Clone(s.recorded)) {
+		r, err := s.loadRecorded(e.id)
 		if s.follower(e.path) != nil || err != nil || r.meta.Ended() {
 			continue
 		}
@@ -151,7 +144,7 @@ func (s *Set) followMoved() {
 }
 
 // passages returns what was read for the run, the newest file last. before is what was read of the log before.
-func (r *pastRun) passages(before []passage) (all []passage) {
+func (r *recordedRun) passages(before []passage) (all []passage) {
 	own, err := rundir.Open(r.dir.Path(rundir.StdoutFile))
 	if err != nil {
 		return nil
@@ -170,8 +163,8 @@ func (r *pastRun) passages(before []passage) (all []passage) {
 	return all
 }
 
-// findHead sets the first bytes of a file of which content has only the later ones. The others are a hole or were read
-// before; the digest shows which.
+// findHead sets the first bytes of a file of which content has only the later ones. The others are a hole or were
+// read before; the digest shows which.
 func (p *passage) findHead(before []passage) {
 	heads := [][]byte{make([]byte, min(p.from, rundir.HeadSize))}
 	for _, earlier := range before {
@@ -190,7 +183,7 @@ func (p *passage) findHead(before []passage) {
 }
 
 // isIn reports whether a file has all that was read for the run.
-func (r *pastRun) isIn(path string) bool {
+func (r *recordedRun) isIn(path string) bool {
 	file, err := follow.OpenFile(path)
 	if err != nil {
 		return false
