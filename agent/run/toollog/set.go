@@ -237,7 +237,9 @@ func (s *Set) changes(path string) (<-chan struct{}, func()) {
 }
 
 // isFinal reports whether only another file at the path can be followed.
-func isFinal(err error) bool { return errors.Is(err, follow.ErrNotRegular) || errors.Is(err, follow.ErrUTF16) }
+func isFinal(err error) bool {
+	return errors.Is(err, follow.ErrNotRegular) || errors.Is(err, follow.ErrUTF16)
+}
 
 // report logs a lasting failure of a log once a minute, and one that needs no other attempt once.
 func (s *Set) report(path, what string, err error) {
