@@ -151,8 +151,9 @@ func (l *lab) rotate(r *rotated) {
 // copied waits until the agent has copied n lines of a log.
 func (l *lab) copied(r *rotated, n int) {
 	l.until(60*time.Second, r.form.Name, func() error {
-		if have := len(l.numbers(r)); have < n {
-			return fmt.Errorf("%d of %d lines", have, n)
+		have := l.numbers(r)
+		if missing := slices.DeleteFunc(upTo(n), func(i int) bool { return slices.Contains(have, i) }); len(missing) > 0 {
+			return fmt.Errorf("%d of %d lines, without %v", len(have), n, missing)
 		}
 		return nil
 	})

@@ -31,6 +31,7 @@ type entry struct {
 	file     *os.File
 	relation relation // to what was read
 	at       int64    // where to continue
+	first    []byte   // what is there if nothing of the file was read, up to blockSize
 }
 
 // errChanged means that names or contents changed during a check.
@@ -203,6 +204,7 @@ func (f *follower) compare(ctx context.Context, e *entry, read *passage) (err er
 		if e.at, err = follow.FirstData(ctx, e.file, 0); e.at == e.size {
 			e.at, e.size = 0, 0 // nothing but NULs: it is being written
 		}
+		e.first = readUpTo(e.file, e.at, min(blockSize, e.size-e.at))
 	case altered:
 		if e.at < e.size {
 			e.at, err = lastLineStart(e.file, e.at)

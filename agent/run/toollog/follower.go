@@ -147,9 +147,8 @@ func (f *follower) observe(ctx context.Context) (event, *entry, error) {
 			return unchanged, nil, err
 		}
 		err = s.reader.Check()
-		isEmptiedUnread := !s.isUsed() && open.Size() == 0 && f.last.end > 0
 		switch {
-		case errors.Is(err, follow.ErrRewritten) || isEmptiedUnread:
+		case errors.Is(err, follow.ErrRewritten):
 			return emptied, nil, nil
 		case err != nil:
 			return unchanged, nil, err
@@ -270,6 +269,7 @@ func (f *follower) enter(ctx context.Context, e *entry, gap string) (err error) 
 		if e.at, err = f.startInOld(ctx, e); err != nil {
 			return err
 		}
+		e.first = nil
 	}
 	f.skipOld = false
 	s := &source{head: readUpTo(e.file, 0, min(e.at, rundir.HeadSize)), was: e.relation}
@@ -287,7 +287,7 @@ func (f *follower) enter(ctx context.Context, e *entry, gap string) (err error) 
 		if err == nil && !read.isBefore(s.reader) {
 			err = follow.ErrRewritten
 		}
-	} else {
+	} else if err = s.reader.Resume(e.at, e.first); err == nil { // from here on a rewrite is noticed
 		err = f.runs.endLine(ctx)
 	}
 	if err != nil {
@@ -297,7 +297,10 @@ func (f *follower) enter(ctx context.Context, e *entry, gap string) (err error) 
 	if gap != "" && f.runs.current != nil {
 		f.log.Warn("lines of the log may be missing", "cause", gap)
 	}
-	if err := f.runs.moveTo(ctx, s, gap); err != nil {
+	if err = f.runs.moveTo(ctx, s, e.at, gap); err == nil && len(e.first) > 0 {
+		err = f.record(ctx, s, e.at, e.first)
+	}
+	if err != nil {
 		return err
 	}
 	if f.open != nil {
@@ -340,7 +343,7 @@ func (f *follower) endLine(ctx context.Context) error {
 		err = f.open.reader.Restart(f.open.reader.End())
 	}
 	if err == nil {
-		err = f.runs.moveTo(ctx, f.open, "")
+		err = f.runs.moveTo(ctx, f.open, f.open.reader.End(), "")
 	}
 	return ignoreRewritten(err)
 }

@@ -424,7 +424,7 @@ func (m *modelled) look() {
 			f.close()
 			m.find(false)
 		}
-		if m.hasty && f.open != before && f.state == following && !f.open.isUsed() {
+		if m.hasty && f.open != before && f.state == following {
 			m.copyTruncate()
 		}
 	}
@@ -700,6 +700,32 @@ func TestRewrittenBeforeItIsEntered(t *testing.T) {
 	m.must(err)
 	_, err = m.tool.Seek(info.Size()+200, io.SeekStart)
 	m.must(err)
+	m.append()
+	m.endLine()
+	if err := m.log.enter(t.Context(), next, ""); !errors.Is(err, follow.ErrRewritten) {
+		t.Fatal(err)
+	}
+	next.file.Close()
+	m.look()
+	m.append()
+	m.check()
+}
+
+// TestRotatedBeforeItIsEntered guards that a file that is copied, truncated and written again between the decision to
+// enter it and the first read of it is read from the copy.
+func TestRotatedBeforeItIsEntered(t *testing.T) {
+	m := newModel(t, 1)
+	m.must(os.Rename(m.path, m.free()))
+	m.reopen()
+	m.append()
+	m.log.usageAt = time.Time{}
+	m.log.state = renamed
+	on, next, err := m.log.observe(t.Context())
+	m.must(err)
+	if on != nextFound || next.relation != different {
+		t.Fatalf("%v, %+v", on, next)
+	}
+	m.copyTruncate()
 	m.append()
 	m.endLine()
 	if err := m.log.enter(t.Context(), next, ""); !errors.Is(err, follow.ErrRewritten) {

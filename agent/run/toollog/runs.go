@@ -130,10 +130,9 @@ func (r *runs) endLine(ctx context.Context) error {
 	return r.set.retry(ctx, r.path, r.copy.endLine)
 }
 
-// moveTo continues the stream in a file, where its reader is. A run that continues records this before it gets
+// moveTo continues the stream at an offset of a file. A run that continues records this before it gets
 // bytes of the file.
-func (r *runs) moveTo(ctx context.Context, s *source, gap string) error {
-	offset := s.reader.End()
+func (r *runs) moveTo(ctx context.Context, s *source, offset int64, gap string) error {
 	if r.current != nil && !(s.was == continues && r.isRecorded(s.id, offset)) {
 		id := s.id
 		id.Gap = gap
