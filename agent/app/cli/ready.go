@@ -18,8 +18,8 @@ func addWaitReady(cmd command, wait *bool) {
 	cmd.toggle(wait, "wait-ready", "Wait before the start until all servers are ready; each answers, is a full member of its cluster and has caught up")
 }
 
-// awaitReady waits until the servers of the run are ready, for as long as for replicas after the run. The
-// run begins afterwards.
+// awaitReady waits until the servers of the run are ready, at most as long as the drain may take. The run begins
+// afterwards.
 func (r *runCommand) awaitReady(ctx context.Context, meta *rundir.Meta) error {
 	if !r.waitReady {
 		return nil

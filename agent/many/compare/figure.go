@@ -13,7 +13,7 @@ import (
 // KneeShare is the share of the best value at the knee.
 const KneeShare = 0.95
 
-// BestAndKnee returns the places of the largest of n values over a rising parameter, the first one of equal ones, and
+// BestAndKnee returns the index of the largest of n values over a rising parameter (the first if several are equal), and
 // of the knee: the first value above which more of the parameter brings little. There must be a value.
 func BestAndKnee(n int, value func(i int) float64) (best, knee int) {
 	for i := range n {

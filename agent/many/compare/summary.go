@@ -333,7 +333,7 @@ func (c *Comparison) limited(groups []Group) string {
 		case cause.Unknown:
 			text += " is not known"
 		case cause.Unlimited:
-			text += " by nothing, it did all that it was asked to"
+			text += " by nothing: it reached the requested rate"
 		default:
 			text += " by " + l.text(l.first)
 			shares++
@@ -574,7 +574,7 @@ func (c *Comparison) price(i int, groups []Group) string {
 	case gain >= 0 && len(worse) > 0:
 		return fmt.Sprintf("%s pays with %s", name, table.Join(worse))
 	case gain >= 0:
-		return fmt.Sprintf("%s pays with nothing that was measured, and saves %s", name, table.Join(better))
+		return fmt.Sprintf("%s saves %s, at no measured cost", name, table.Join(better))
 	case len(worse) > 0 && len(better) > 0:
 		return fmt.Sprintf("%s also takes %s; in return it saves %s", name, table.Join(worse), table.Join(better))
 	case len(worse) > 0:

@@ -350,7 +350,7 @@ func (a *Advice) addLaw(points []Point) {
 	largest := points[len(points)-1].Threads
 	switch peak, ok := u.Peak(); {
 	case u.Sigma >= 1 || ok && peak < 1.5:
-		a.add("by it one thread is best: each further one costs more than it brings")
+		a.add("the model predicts that one thread is best: each further one costs more than it brings")
 	case !ok && u.Sigma > 0:
 		a.add("it has no peak: throughput grows towards %.0f tps", u.Gamma/u.Sigma)
 	case !ok:

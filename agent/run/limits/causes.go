@@ -63,7 +63,7 @@ func (v *Verdict) nameOutside(views []cause.View) {
 		return
 	}
 	f := finding(rounded(u.outside), "repeat with the tool on the server's machine, without a proxy and without think time, or with more threads",
-		"for %s of their time the clients had no statement in a server, and the tool's threads neither ran nor waited for a core", table.Share(u.outside))
+		"clients spent %s of their time outside the servers, and the tool's threads neither used nor waited for a CPU", table.Share(u.outside))
 	f.Limit = cause.Outside
 	v.Findings = append(v.Findings, f)
 	slices.SortStableFunc(v.Findings, func(a, b LimitFinding) int { return cmp.Compare(b.weight(), a.weight()) })

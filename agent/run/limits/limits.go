@@ -338,7 +338,7 @@ func (f *finder) add(limit cause.Limit, finding LimitFinding) {
 	}
 }
 
-// certain is how much more the share of a finding counts if the tool's own output shows it.
+// certain: a finding that the tool's own output shows counts twice.
 const certain = 2
 
 // weight is the share of the finding, more if the tool's own output shows it.
@@ -620,7 +620,8 @@ func (f *finder) clients() {
 	if fixed := min(f.outside, f.e.MinLatency*f.e.Throughput/f.e.Threads); fixed >= LeastShare &&
 		f.e.Threads*f.e.Seconds >= leastClientSeconds && f.toolKnown() {
 		f.add(cause.Outside, finding(fixed, "repeat with the tool on the server's machine, without a proxy and without think time, or with more threads",
-			"for %s of their time the clients had no statement in a server, and the threads of %s neither ran nor waited for a core; even the fastest transaction took %.3g ms of %.3g ms on average", table.Share(f.outside), f.e.Tool, f.e.MinLatency*1000, f.e.Threads/f.e.Throughput*1000))
+			"clients spent %s of their time outside the servers, and the threads of %s neither used nor waited for a CPU; "+
+				"even the fastest transaction took %.3g ms of %.3g ms on average", table.Share(f.outside), f.e.Tool, f.e.MinLatency*1000, f.e.Threads/f.e.Throughput*1000))
 		f.outside -= fixed
 	}
 	busiest, name := 0.0, ""
@@ -657,13 +658,13 @@ func (f *finder) unexplained() {
 		}
 	}
 	if f.sampled {
-		reason := fmt.Sprintf("the threads of %s neither ran nor waited for a core: the network, %s, a pause of the tool, or requests that a server had not read",
+		reason := fmt.Sprintf("the threads of %s neither used nor waited for a CPU: the network, %s, a pause of the tool, or requests that a server had not read",
 			f.e.Tool, f.e.proxyNames("a proxy"))
 		if !f.toolKnown() {
 			reason = "whether " + f.e.Tool + " ran or waited for a core is not known"
 		}
 		add(f.outside, "without a statement in a server (%s)", reason)
-		reason = "their threads neither ran nor waited for a core: a wait that these sessions do not show. Sessions of performance_schema show more"
+		reason = "their threads neither used nor waited for a CPU: the server does not say what they waited for"
 		if !f.localKnown() {
 			reason = "whether they ran or waited for a core is not known"
 		}

@@ -253,7 +253,7 @@ func TestFindLimits(t *testing.T) {
 		"round trip of others than the agent": {func(e *Evidence) {
 			e.RoundTrip, e.RoundTripTo, e.MinLatency = 0.00005, "n1", 0.006
 			e.Servers[0] = server("n1", map[string]float64{"running": 3})
-		}, cause.Outside, "the threads of sysbench neither ran nor waited for a core; even the fastest transaction took 6 ms of 8 ms on average"},
+		}, cause.Outside, "the threads of sysbench neither used nor waited for a CPU; even the fastest transaction took 6 ms of 8 ms on average"},
 		"another load": {func(e *Evidence) {
 			e.OtherLoad, e.ForeignShare = "the servers executed 80000 statements/s, the tool sent 10000", 0.875
 			e.Servers[0] = server("n1", map[string]float64{"running": 30})
@@ -402,12 +402,12 @@ func TestUnexplainedTime(t *testing.T) {
 			e.Threads, e.Throughput = 8, 330
 			full(e.shared(ThreadsEvidence{0.1, 0.8, 0, nan}, ThreadsEvidence{0.2, 0.5, 0, nan}))
 			e.Servers[0] = server("n1", map[string]float64{"running": 0.5})
-		}, 0.75, "neither ran nor waited for a core: the network, a proxy, a pause of the tool"},
+		}, 0.75, "neither used nor waited for a CPU: the network, a proxy, a pause of the tool"},
 		"a wait that sessions do not show, beside other programs": {func(e *Evidence) {
 			e.Threads = 8
 			full(e.shared(ThreadsEvidence{0.1, 0.5, 0, nan}, ThreadsEvidence{0.2, 0.5, 0, nan}))
 			e.Servers[0] = server("n1", map[string]float64{"running": 7})
-		}, 0.75, "in sessions that execute a statement (their threads neither ran nor waited"},
+		}, 0.75, "in sessions that execute a statement (their threads neither used nor waited"},
 		"sessions that neither wait nor compute": {func(e *Evidence) {
 			e.Servers[0] = server("n1", map[string]float64{"running": 28})
 		}, 0.8, "in sessions that execute a statement"},

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// judgedEvery is how often what a live run is required to do is judged at most. Its files are read for it.
+	// judgedEvery: the requirements of a live run are checked at most this often, because a check reads its files.
 	judgedEvery = 5 * time.Second
 	// judgedShare is the share of the time that judging takes at most, for a run of hours.
 	judgedShare = 0.01
