@@ -191,7 +191,7 @@ func (r *exportCommand) resolve(name string) ([]rundir.Directory, error) {
 	if err != nil {
 		return nil, err
 	}
-	made, err := r.importLog(r.temp, nil, ingest.Log{Path: name, Tool: t}, r.startOf(r.logs), nil, nil, nil)
+	made, err := r.importLog(r.temp, nil, ingest.Log{Path: name, Tool: t}, r.startOf(r.logs), nil, filesBeside{})
 	if err != nil {
 		return nil, err
 	}

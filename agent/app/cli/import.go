@@ -123,6 +123,8 @@ type imported struct {
 	Start rundir.StartSource `json:"start,omitempty"`
 	// Latencies are the files with the distribution of the latencies.
 	Latencies []string `json:"latency_logs,omitempty"`
+	// Intervals are the files with the intervals of the tool's threads.
+	Intervals []string `json:"interval_logs,omitempty"`
 	// MonitorLogs are the files with what the machine did.
 	MonitorLogs []string `json:"monitor_logs,omitempty"`
 	// Dumps are the files with the status and the variables of the server.
@@ -177,6 +179,7 @@ func (r *importCommand) run(s Streams) error {
 	if err != nil {
 		return err
 	}
+	ingest.NameLogs(logs, earlier)
 	// The heap is small: at 100 % it would be collected many times for each log.
 	defer debug.SetGCPercent(debug.SetGCPercent(800))
 	all := []imported{}
@@ -249,12 +252,16 @@ func (r *importCommand) importRuns(s Streams, earlier *ingest.Earlier,
 	}
 	var used []imports.MachineLog
 	monitors, server := beside.of(s, log.Path)
-	made, err := r.importLog(r.dataDir, earlier, log, start, path, server.AsServers(), r.completion(s, monitors, &used, &server))
+	files := filesBeside{servers: server.AsServers(), complete: r.completion(s, monitors, &used, &server)}
+	if len(monitors) > 0 {
+		files.began = startOf(monitors)
+	}
+	made, err := r.importLog(r.dataDir, earlier, log, start, path, files)
 	var all []imported
 	for i := range made {
 		one := newImported(log.Path, &made[i])
 		if len(made) == 1 {
-			one.Latencies = log.Latencies
+			one.Latencies, one.Intervals = log.Latencies, log.Intervals
 			for _, m := range used {
 				one.MonitorLogs = append(one.MonitorLogs, m.Path)
 			}
@@ -439,15 +446,34 @@ func (r *importCommand) search() (logs []ingest.Log, folders []foundFolder, fail
 	return logs, folders, failed
 }
 
-// importLog makes runs from one log. earlier are the imported runs, nil: they are read. path has the facts in its path,
-// dumped the servers of its dumps, which options replace. With an error, it returns the runs made so far. complete adds
-// files to the only run of the log; nil: nothing.
+// filesBeside is what the files beside a log add to its runs. Each of them may be nil.
+type filesBeside struct {
+	// servers are those of dumps, which options replace.
+	servers *rundir.Servers
+	// began is when the programs that monitored a machine began.
+	began func(context.Context, time.Time) ingest.Start
+	// complete adds files to the only run of the log.
+	complete func(context.Context, rundir.Directory, time.Time, float64) error
+}
+
+// startOf returns a function that reads when the first of these programs began.
+func startOf(logs []imports.MachineLog) func(context.Context, time.Time) ingest.Start {
+	return func(ctx context.Context, written time.Time) ingest.Start {
+		at, onlyDay := imports.Began(ctx, logs, written)
+		if onlyDay {
+			return ingest.Start{At: at, Source: rundir.StartFromDay}
+		}
+		return ingest.Start{At: at, Source: rundir.StartFromBeside}
+	}
+}
+
+// importLog makes runs from one log. earlier are the imported runs, nil: they are read. path has the facts in its path.
+// With an error, it returns the runs made so far.
 func (o *logOptions) importLog(dataDir string, earlier *ingest.Earlier,
-	log ingest.Log, start time.Time, path map[string]string, dumped *rundir.Servers,
-	complete func(context.Context, rundir.Directory, time.Time, float64) error,
+	log ingest.Log, start time.Time, path map[string]string, beside filesBeside,
 ) ([]ingest.Imported, error) {
-	im := ingest.Import{DataDir: dataDir, Earlier: earlier, Complete: complete, Log: log, Start: start,
-		Title: o.title, Labels: map[string]string{}, Selection: o.selection(), Servers: cmp.Or(o.servers, dumped)}
+	im := ingest.Import{DataDir: dataDir, Earlier: earlier, Complete: beside.complete, Log: log, Start: start, Beside: beside.began,
+		Title: o.title, Labels: map[string]string{}, Selection: o.selection(), Servers: cmp.Or(o.servers, beside.servers)}
 	for name, value := range path {
 		switch name {
 		case "workload":
@@ -483,6 +509,9 @@ func importLine(m *ingest.Imported, one *imported, used []imports.MachineLog) st
 	if n := len(one.Latencies); n > 0 {
 		line += ", " + table.Plural(n, "file") + " of latencies"
 	}
+	if n := len(one.Intervals); n > 0 {
+		line += ", " + table.Plural(n, "file") + " of intervals"
+	}
 	for _, m := range used {
 		line += ", " + m.Program
 	}
@@ -497,6 +526,8 @@ var startWords = map[rundir.StartSource]string{
 	rundir.StartFromLog:    "from the log",
 	rundir.StartFromOption: "from --start",
 	rundir.StartFromName:   "from the file's name",
+	rundir.StartFromBeside: "from the files beside it",
+	rundir.StartFromDay:    "only the day is known, from the files beside it",
 	rundir.StartFromFile:   "estimated from the file's last change",
 }
 

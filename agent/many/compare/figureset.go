@@ -36,6 +36,7 @@ type FigureSet struct {
 	Average Average
 	Rows    []review.Row
 	lines   []string // of the rows
+	varied  []string // facts that are not the same in all runs
 	Named   []review.Measure
 	// Given: the user chose the axis. each: the user requested a line per run.
 	Given, each bool
@@ -44,7 +45,7 @@ type FigureSet struct {
 // NewFigureSet arranges groups of runs over a fact. It is empty if no fact is requested and none
 // varies.
 func NewFigureSet(c *Comparison, groups []Group, o FigureOptions) (*FigureSet, error) {
-	s := &FigureSet{X: o.X, Given: o.X != "", each: slices.Contains(o.Lines, EachRun), Average: cmp.Or(o.Average, ByMedian)}
+	s := &FigureSet{X: o.X, Given: o.X != "", varied: c.Varied, each: slices.Contains(o.Lines, EachRun), Average: cmp.Or(o.Average, ByMedian)}
 	if s.X == "" && len(c.Varied) > 0 {
 		if s.X = c.Varied[0]; slices.Contains(c.Varied, "threads") {
 			s.X = "threads"
@@ -235,10 +236,14 @@ func (s *FigureSet) Table() *table.Table {
 	out := table.New()
 	switch {
 	case len(t.measures) == 0 || len(t.lines) == 0:
-	case s.each || len(t.measures) > 1 && len(t.lines) < 2:
+	case s.each || len(t.measures) > 1 && (len(t.lines) < 2 || isLong(t.xs)):
 		lead := []string{s.X, EachRun}
-		if !s.each {
+		switch {
+		case s.each:
+		case len(t.lines) < 2:
 			lead = lead[:1]
+		default:
+			lead[1] = "line"
 		}
 		out.Columns = table.Named(lead...)
 		for i := range t.measures {
@@ -250,7 +255,7 @@ func (s *FigureSet) Table() *table.Table {
 				for i := range t.measures {
 					row = append(row, t.cell(&t.measures[i], line, x))
 				}
-				if !s.each || anyKnown(row[len(lead):]) {
+				if len(lead) < 2 || anyKnown(row[len(lead):]) {
 					out.Add(row...)
 				}
 			}
@@ -289,6 +294,15 @@ func (s *FigureSet) Table() *table.Table {
 	return out
 }
 
+// isLong reports whether the values of a parameter are texts, and too many for a column each.
+func isLong(xs []string) bool {
+	const most = 8
+	return len(xs) > most && slices.ContainsFunc(xs, func(x string) bool {
+		_, isSize := rundir.SizeOf(x)
+		return !isSize
+	})
+}
+
 // cell returns the runs' values of a measure.
 func (t *figureTable) cell(m *review.Measure, line, x string) table.Cell {
 	p, ok := t.at[[3]string{m.Field, line, x}]
@@ -310,14 +324,35 @@ func sizeCell(x string) table.Cell {
 	return table.Text(x)
 }
 
-// Note explains the cells of the table; empty if each shows one run.
+// Note explains the cells of the table, and names the facts that differ among the runs of a cell; empty if each cell shows
+// one run.
 func (s *FigureSet) Note() string {
 	for _, p := range s.table().at {
 		if p.N > 1 {
-			return s.Average.Note()
+			return s.Average.Note() + s.mixed()
 		}
 	}
 	return ""
+}
+
+// mixed names the facts that differ among the runs of one cell.
+func (s *FigureSet) mixed() string {
+	var names []string
+	for _, name := range s.varied {
+		cells := map[[2]string]string{}
+		for i := range s.Rows {
+			cell, v := [2]string{s.lines[i], figureFact(&s.Rows[i], s.X)}, figureFact(&s.Rows[i], name)
+			if first, known := cells[cell]; known && first != v && cell[1] != "" {
+				names = append(names, name)
+				break
+			}
+			cells[cell] = v
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "; these runs differ in " + table.Join(names) + ", which --lines separates"
 }
 
 // CSV writes a line for each point, in base units.

@@ -16,7 +16,8 @@ type Fact struct {
 	Label string
 	// Line begins the line, after blanks; empty: Before begins it.
 	Line string
-	// Before and After enclose the value. It ends with the line if After is empty.
+	// Before and After enclose the value. It ends with the line if After is empty. Without Line and Before the value begins
+	// the line: a number, perhaps with a unit.
 	Before, After string
 }
 
@@ -40,7 +41,11 @@ type facts struct {
 func newFacts(t *Tool) facts {
 	f := facts{tool: t}
 	for _, fact := range t.Facts {
-		f.first[cmp.Or(fact.Line, fact.Before)[0]] = true
+		for _, c := range []byte(cmp.Or(fact.Line, fact.Before, "0123456789")) {
+			if f.first[c] = true; fact.Line+fact.Before != "" {
+				break
+			}
+		}
 	}
 	if t.Echo != "" {
 		f.first[t.Echo[0]] = true
@@ -75,6 +80,9 @@ func (f *facts) read(line []byte) {
 			if value, _, ok = bytes.Cut(rest, []byte(fact.After)); !ok {
 				continue
 			}
+		}
+		if fact.Line+fact.Before == "" && (value[0] < '0' || value[0] > '9' || bytes.IndexByte(value, ' ') >= 0) {
+			continue
 		}
 		f.add(fact.Label, strings.TrimSpace(string(value)))
 	}

@@ -2,7 +2,9 @@ package tool
 
 import (
 	"bytes"
+	"context"
 	"fmt"
+	"io"
 	"regexp"
 	"strings"
 	"time"
@@ -116,6 +118,10 @@ type Tool struct {
 	// wrote, given the name and the beginning of one of these files; empty if the file is not one.
 	// Nil: the tool's threads write no files.
 	ThreadLog func(name string, head []byte) string
+
+	// JoinThreads writes the intervals that such files of one process have as one stream, which the parser reads as
+	// standard error beside the summary. It fails for files without intervals. Nil: they have none.
+	JoinThreads func(ctx context.Context, w io.Writer, logs []io.Reader) error
 
 	// Sniff returns, from 0 (certainly not) to 100, how certain it is that the output beginning
 	// with head comes from this tool.

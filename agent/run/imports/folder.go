@@ -39,7 +39,7 @@ func List(folder string, tools tool.Set) (*Folder, error) {
 		for _, program := range programs {
 			if i := slices.Index(words, program.name); i >= 0 {
 				key := machineKey(program.name, slices.Delete(slices.Clone(words), i, i+1))
-				if _, known := f.machine[key]; !known {
+				if other, known := f.machine[key]; !known || size(path) > size(other.Path) { // the larger one has more facts
 					f.machine[key] = MachineLog{program.name, path}
 				}
 			}
@@ -50,6 +50,15 @@ func List(folder string, tools tool.Set) (*Folder, error) {
 		}
 	}
 	return f, nil
+}
+
+// size returns the size of a file; 0 if it is unknown.
+func size(path string) int64 {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
 }
 
 func machineKey(program string, words []string) string {
@@ -104,10 +113,13 @@ func split(name string) []string {
 	return strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return strings.ContainsRune("._- ", r) })
 }
 
+// kindWords are words in file names that say what kind of file it is.
+var kindWords = []string{"txt", "log", "csv", "dat", "out", "stdout", "output", "res", "result", "results"}
+
 // words returns the words of a file's name except for those that name the kind of file or the tool.
 func (n names) words(file string) []string {
 	words := slices.DeleteFunc(split(file), func(w string) bool {
-		return slices.Contains([]string{"txt", "log", "out", "stdout", "output"}, w)
+		return slices.Contains(kindWords, w)
 	})
 	for _, name := range n {
 		for i := 0; i+len(name) <= len(words); i++ {

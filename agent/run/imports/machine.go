@@ -56,6 +56,10 @@ type sheet struct {
 	nodename string
 	series.Table[value]
 	times []time.Time // of the rows; zero if the program prints none
+	// started is when the program began or, with only a date, the day; without a zone. every is the time between rows
+	// according to its options, in seconds. Both are zero if the program prints neither.
+	started time.Time
+	every   float64
 	// interval is the time between rows in seconds; at is the time of each since the first. A row
 	// with the same time as the previous one is from when the clock was set back.
 	interval float64
@@ -132,7 +136,7 @@ func (s *sheet) place(duration float64) {
 		slices.Sort(distances)
 		s.interval = distances[len(distances)/2]
 	default:
-		s.interval = max(1, math.Round(duration/float64(n-1)))
+		s.interval = cmp.Or(s.every, max(1, math.Round(duration/float64(n-1))))
 	}
 	for i, at := range s.times {
 		elapsed := float64(i) * s.interval
@@ -357,12 +361,26 @@ func (s *sheet) banner(line string) bool {
 		return false
 	}
 	if _, after, ok := strings.Cut(rest, "("); ok {
-		s.nodename, _, _ = strings.Cut(after, ")")
+		s.nodename, after, _ = strings.Cut(after, ")")
+		if words := strings.Fields(after); len(words) > 0 {
+			s.started = dateOf(words[0])
+		}
 	}
 	if i := strings.LastIndex(rest, "("); i >= 0 {
 		s.cores, _ = strconv.Atoi(strings.TrimSuffix(strings.TrimSpace(rest[i+1:]), " CPU)"))
 	}
 	return true
+}
+
+// dateOf reads a date as the sysstat programs print it; zero if it is none. Where day and month can be confused, the month
+// is first.
+func dateOf(text string) time.Time {
+	for _, layout := range []string{"01/02/2006", "01/02/06", "02/01/2006", "02/01/06", time.DateOnly, "02.01.2006", "02.01.06"} {
+		if at, err := time.Parse(layout, text); err == nil {
+			return at
+		}
+	}
+	return time.Time{}
 }
 
 // numberOf parses a number that may have a decimal comma; unknown if it is not a number.

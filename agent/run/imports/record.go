@@ -9,6 +9,44 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
+// Began returns when the first of these programs began according to what it printed; zero if none shows it. onlyDay: it
+// printed no time of day. A time without a zone is local, and a date without a year is the last one before written.
+func Began(ctx context.Context, logs []MachineLog, written time.Time) (began time.Time, onlyDay bool) {
+	for _, log := range logs {
+		s, err := readMachineLog(ctx, log, 0)
+		if err != nil || len(s.times) == 0 {
+			continue // the import says so
+		}
+		at, day := s.began(written)
+		if !at.IsZero() && (began.IsZero() || onlyDay && !day || onlyDay == day && at.Before(began)) {
+			began, onlyDay = at, day
+		}
+	}
+	return began, onlyDay
+}
+
+// began returns when the program began.
+func (s *sheet) began(written time.Time) (at time.Time, onlyDay bool) {
+	first, day := s.times[0], s.started
+	switch {
+	case first.Year() > 1:
+		at = first
+	case !first.IsZero() && (first.Month() > time.January || first.Day() > 1): // dstat prints a day without its year
+		at = first.AddDate(written.Year(), 0, 0)
+		if at.After(written.Add(24 * time.Hour)) {
+			at = at.AddDate(-1, 0, 0)
+		}
+	case !first.IsZero() && !day.IsZero():
+		at = day.Add(first.Sub(first.Truncate(24 * time.Hour)))
+	default:
+		at, onlyDay = day, !day.IsZero() && day.Equal(day.Truncate(24*time.Hour))
+	}
+	if at.IsZero() || at.Location() == time.Local {
+		return at, onlyDay
+	}
+	return time.Date(at.Year(), at.Month(), at.Day(), at.Hour(), at.Minute(), at.Second(), 0, time.Local), onlyDay
+}
+
 // RecordMachine adds the machine's logs to the record of a run that began at start and lasted some
 // seconds. It returns the logs that had values.
 func RecordMachine(ctx context.Context, dir rundir.Directory, start time.Time, seconds float64, logs []MachineLog) ([]MachineLog, error) {

@@ -46,7 +46,7 @@ func (b *Backlog) LastRun() (offset int64, ok bool) {
 func (b *Backlog) Start(offset int64) (start time.Time, estimated, ok bool) {
 	for i, p := range b.parts {
 		if offset >= p.Offset {
-			start, estimated, ok = b.starts[i].At, b.starts[i].Source == rundir.StartFromFile, true
+			start, estimated, ok = b.starts[i].At, b.starts[i].Source.IsEstimated(), true
 		}
 	}
 	return start, estimated, ok

@@ -13,11 +13,9 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
-	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
@@ -29,8 +27,11 @@ type Import struct {
 	Earlier *Earlier
 	Log
 	// Start is when the first run began. If zero, it is taken from the times in the log, the file's
-	// name, or the file's last change.
+	// name, Beside, or the file's last change.
 	Start time.Time
+	// Beside is when a program that monitored a machine began, according to its output; zero: unknown. It is called only
+	// if nothing before it is known. Nil: there is none.
+	Beside func(ctx context.Context, written time.Time) Start
 	// Title of the runs; empty: the file's name and the number of threads.
 	Title  string
 	Labels map[string]string
@@ -43,6 +44,8 @@ type Import struct {
 	// Complete adds files to the run directory before the run becomes visible, if the log has only
 	// one run; nil: nothing to add.
 	Complete func(ctx context.Context, dir rundir.Directory, start time.Time, seconds float64) error
+
+	joined string // a temporary file with the intervals of the run's threads; empty: none
 }
 
 // Imported is a run that was found in a log.
@@ -85,10 +88,18 @@ func (im *Import) Run(ctx context.Context) ([]Imported, error) {
 		if err == nil {
 			defer os.Remove(bytes)
 		}
+	case len(im.Intervals) > 0:
+		im.joined, err = im.joinThreads(ctx)
+		if err == nil {
+			defer os.Remove(im.joined)
+			parts[0], err = im.join(ctx, info.Size(), im.joined)
+		}
 	case im.Stderr != "":
-		parts[0], err = im.join(ctx, info.Size())
+		parts[0], err = im.join(ctx, info.Size(), im.Stderr)
 	default:
-		parts, err = splitFile(ctx, im.Path, im.Tool)
+		if parts, err = splitFile(ctx, im.Path, im.Tool); err == nil {
+			parts, err = joinStreams(ctx, file, im.Tool, parts)
+		}
 	}
 	if err != nil {
 		return nil, err
@@ -105,7 +116,11 @@ func (im *Import) Run(ctx context.Context) ([]Imported, error) {
 		}
 	}
 	var made []Imported
-	for i, start := range Starts(parts, im.Start, namedTime(im.Path), info.ModTime()) {
+	named := Start{namedTime(im.Path), rundir.StartFromName}
+	if im.Beside != nil && named.At.IsZero() && im.Start.IsZero() && parts[0].Began.IsZero() {
+		named = im.Beside(ctx, info.ModTime())
+	}
+	for i, start := range Starts(parts, im.Start, named, info.ModTime()) {
 		m, err := im.part(ctx, bytes, parts[i], start, len(parts) == 1, len(generators))
 		if err != nil {
 			return made, fmt.Errorf("%s: %w", im.Path, err)
@@ -134,14 +149,14 @@ type Start struct {
 }
 
 // Starts returns when each part of a log began. Sources in order: first, each later part beginning
-// when the previous one ended; the times in the log; the time in the file's name (named); counting
+// when the previous one ended; the times in the log; the time in the file's name or in a file beside it (named); counting
 // back from written, the file's last change.
-func Starts(parts []*Part, first, named, written time.Time) []Start {
+func Starts(parts []*Part, first time.Time, named Start, written time.Time) []Start {
 	starts := make([]Start, len(parts))
 	length := func(i int) time.Duration { return time.Duration(parts[i].Seconds * float64(time.Second)) }
 	next, source := first, rundir.StartFromOption
 	if first.IsZero() {
-		next, source = named, rundir.StartFromName
+		next, source = named.At, named.Source
 	}
 	for i, p := range parts {
 		switch {
@@ -168,23 +183,9 @@ func Starts(parts []*Part, first, named, written time.Time) []Start {
 
 // Describe returns the metadata of a run that was found in a log.
 func Describe(path string, t *tool.Tool, version, verb, workload string, threads series.Optional[int]) rundir.Meta {
-	m := rundir.Meta{Tool: t.Name, ToolVersion: version, Workload: workload, Verb: cmp.Or(verb, "run"), Threads: threads.Value, Title: titleOf(path)}
-	if m.Threads > 0 {
-		m.Title += " " + table.Plural(m.Threads, "thread")
-	}
+	m := rundir.Meta{Tool: t.Name, ToolVersion: version, Workload: workload, Verb: cmp.Or(verb, "run"), Threads: threads.Value}
+	m.Title = withThreads(titleOf(path), m.Threads)
 	return m
-}
-
-// titleOf returns the name of a file, with its folder if the name says only what kind of file it is.
-func titleOf(path string) string {
-	name := filepath.Base(path)
-	switch strings.TrimSuffix(name, filepath.Ext(name)) {
-	case "stdout", "output", "out", "log":
-		if whole, err := filepath.Abs(path); err == nil {
-			return filepath.Join(filepath.Base(filepath.Dir(whole)), name)
-		}
-	}
-	return name
 }
 
 // part makes a run from one part of the file bytes, unless an earlier import did.
@@ -208,9 +209,12 @@ func (im *Import) part(ctx context.Context, bytes string, p *Part, start Start, 
 	meta.Import = &rundir.ImportSource{Path: abs, Stderr: stderr,
 		Offset: p.Offset, Size: p.End - p.Offset, SHA256: sum, Start: start.Source}
 	dir, claim, err := rundir.CreateWith(im.DataDir, meta, func(d rundir.Directory) error {
-		err := copyTo(d, rundir.StdoutFile, bytes, p.Offset, p.End)
-		if err == nil && im.Stderr != "" {
-			err = copyTo(d, rundir.StderrFile, im.Stderr, 0, math.MaxInt64)
+		err := copyTo(d, rundir.StdoutFile, bytes, p.Offset, cmp.Or(p.stderr, p.End))
+		if err == nil && p.stderr > 0 {
+			err = copyTo(d, rundir.StderrFile, bytes, p.stderr, p.End)
+		}
+		if beside := cmp.Or(im.joined, im.Stderr); err == nil && beside != "" {
+			err = copyTo(d, rundir.StderrFile, beside, 0, math.MaxInt64)
 		}
 		if err == nil && only && len(im.Latencies) > 0 {
 			err = keepLatencies(ctx, d, im.Tool, im.Latencies)
@@ -241,8 +245,8 @@ func (im *Import) meta(p *Part, start Start, generators int) rundir.Meta {
 	}
 	meta := Describe(im.Path, im.Tool, snap.Meta.ToolVersion, snap.Meta.Verb, cmp.Or(snap.Meta.Workload, im.Workload), threads)
 	meta.RatePerSecond = snap.Meta.RatePerSecond
-	if im.Title != "" {
-		meta.Title = im.Title
+	if title := cmp.Or(im.Title, withThreads(im.name, meta.Threads)); im.Title != "" || im.name != "" {
+		meta.Title = title
 	}
 	meta.Labels, meta.Selection, meta.Servers = maps.Clone(im.Labels), im.Selection, im.Servers
 	if generators > 0 {
@@ -251,7 +255,7 @@ func (im *Import) meta(p *Part, start Start, generators int) rundir.Meta {
 		}
 		meta.Group = &rundir.Group{Generators: generators, Members: p.members}
 	}
-	meta.StartedAt, meta.StartEstimated = start.At.UTC().Truncate(time.Millisecond), start.Source == rundir.StartFromFile
+	meta.StartedAt, meta.StartEstimated = start.At.UTC().Truncate(time.Millisecond), start.Source.IsEstimated()
 	end := meta.StartedAt.Add(time.Duration(p.Seconds * float64(time.Second)))
 	meta.EndedAt, meta.ClosedAt = &end, &end
 	meta.Conclude(p.Feed.Output())

@@ -2,8 +2,12 @@ package ingest
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,17 +25,21 @@ type Log struct {
 	// Latencies are the files into which the threads of the tool wrote the latency of each
 	// transaction of the run.
 	Latencies []string
+	// Intervals are such files with sums over intervals instead.
+	Intervals []string
 	// Generators are the logs of the other generators of the same run.
 	Generators []string
 
-	began time.Time // according to Latencies; zero: unknown
+	name  string    // for the title; empty: from Path
+	began time.Time // according to Latencies or Intervals; zero: unknown
 }
 
 // Pair joins the logs of one run. Two streams with matching names, such as a.out and a.err, are one
 // run. If a tool reports on standard error, one file can have the summary and another everything
 // else; they also belong together if they count the same operations. The logs of a tool's threads
-// belong to the summary in their folder with the same number of transactions; without one they are
-// a run whose threads count as generators.
+// belong to the summary in their folder with the same number of transactions or, if they have intervals, which leave out
+// the end of the run, with about the same number and length, and the same name if there are several. Without a summary
+// they are a run whose threads count as generators.
 func Pair(ctx context.Context, logs []Log) ([]Log, error) {
 	heads := make([]*Snapshot, len(logs)) // nil: the log is not exactly one run, and neither stream
 	began := make([]time.Time, len(logs))
@@ -119,6 +127,34 @@ func pairStreams(logs []Log, heads []*Snapshot, joined []bool) {
 	}
 }
 
+// joinStreams joins two parts of a log that are the streams of one run, one after the other, as "tool 2>err >out; cat out
+// err > log" makes them: a summary without intervals, and then intervals without a summary that count as much.
+func joinStreams(ctx context.Context, log io.ReaderAt, t *tool.Tool, parts []*Part) ([]*Part, error) {
+	if !t.ReportsOnStderr {
+		return parts, nil
+	}
+	for i := 0; i+1 < len(parts); i++ {
+		out, err := parts[i].Snapshot(), parts[i+1].Snapshot()
+		if !hasSummary(&out) || out.IntervalSeconds.Known || hasSummary(&err) || !err.IntervalSeconds.Known ||
+			out.Totals[tool.Transaction] == 0 || out.Totals[tool.Transaction] != err.Totals[tool.Transaction] {
+			continue
+		}
+		p := &Part{Offset: parts[i].Offset, End: parts[i+1].End, stderr: parts[i+1].Offset, Feed: NewFeed(t, new(rundir.Meta)),
+			Seconds: max(parts[i].Seconds, parts[i+1].Seconds), Began: parts[i+1].Began}
+		for _, s := range []struct {
+			stream   tool.Stream
+			from, to int64
+		}{{tool.Stdout, p.Offset, p.stderr}, {tool.Stderr, p.stderr, p.End}} {
+			if err := p.Feed.readSection(ctx.Err, s.stream, io.NewSectionReader(log, s.from, s.to-s.from)); err != nil {
+				return nil, err
+			}
+		}
+		p.Feed.Close(p.Began)
+		parts = slices.Replace(parts, i, i+2, p)
+	}
+	return parts, nil
+}
+
 // threadLogs are the files that the threads of one process wrote.
 type threadLogs struct {
 	logs    []int
@@ -126,6 +162,9 @@ type threadLogs struct {
 	began   time.Time
 	sampled bool
 	unknown bool // a file has no latencies, or not exactly one run
+	// Of files with intervals, instead of latencies.
+	intervals       bool
+	seconds, length float64 // of all intervals, and of the longest one
 }
 
 // runsIn are one folder's logs of a tool whose threads write logs: sets of thread logs and
@@ -140,9 +179,14 @@ const allTotals = -1
 // add adds log number i.
 func (s *threadLogs) add(i int, snap *Snapshot, began time.Time) {
 	s.logs = append(s.logs, i)
-	if snap == nil || snap.Summary == nil || len(snap.Summary.Histograms) == 0 {
+	if snap == nil || snap.Summary == nil {
 		s.unknown = true
 		return
+	}
+	if len(snap.Summary.Histograms) == 0 {
+		s.unknown, s.intervals = true, true
+		s.seconds = max(s.seconds, snap.Summary.ElapsedSeconds.Value)
+		s.length = max(s.length, snap.IntervalSeconds.Value)
 	}
 	n := snap.Summary.Report().Count(tool.Transaction)
 	s.total += float64(n.Value)
@@ -193,8 +237,20 @@ func pairThreads(logs []Log, heads []*Snapshot, began []time.Time, joined []bool
 			r.sets[allTotals] = append(r.sets[allTotals], set)
 		}
 	}
+	for i, summary := range summariesOfIntervals(logs, heads, sets, order) {
+		set := sets[i]
+		for _, i := range set.logs {
+			joined[i] = true
+			logs[summary].Intervals = append(logs[summary].Intervals, logs[i].Path)
+		}
+		logs[summary].began = set.began
+		delete(sets, i)
+	}
 	for _, key := range order {
 		set := sets[key]
+		if set == nil {
+			continue
+		}
 		first := set.logs[0]
 		for _, i := range set.logs[1:] {
 			joined[i] = true
@@ -224,6 +280,49 @@ func (r *runsIn) summaryOf(set *threadLogs) int {
 		return -1
 	}
 	return r.summaries[total][0]
+}
+
+// summariesOfIntervals returns the summary of each set of thread logs with intervals that has one.
+func summariesOfIntervals(logs []Log, heads []*Snapshot, sets map[streamKey]*threadLogs, order []streamKey) map[streamKey]int {
+	fits := map[streamKey][]int{} // by number and length
+	wanted := map[int]int{}       // how many sets fit a summary
+	for _, key := range order {
+		set := sets[key]
+		if !set.intervals || key.tool.JoinThreads == nil {
+			continue
+		}
+		for i, snap := range heads {
+			if snap != nil && logs[i].Tool == key.tool && filepath.Dir(logs[i].Path) == filepath.Dir(key.name) && set.fits(snap) {
+				fits[key] = append(fits[key], i)
+				wanted[i]++
+			}
+		}
+	}
+	found := map[streamKey]int{}
+	for key, summaries := range fits {
+		run := filepath.Base(strings.TrimSuffix(key.name, filepath.Ext(key.name))) // without the process id
+		for _, i := range summaries {
+			name := filepath.Base(logs[i].Path)
+			if strings.TrimSuffix(name, filepath.Ext(name)) == run || len(summaries) == 1 && wanted[i] == 1 {
+				found[key] = i
+			}
+		}
+	}
+	return found
+}
+
+// fits reports whether a snapshot can be the summary of the process that wrote the intervals: the last one, and in some
+// versions the first one, may be missing.
+func (s *threadLogs) fits(snap *Snapshot) bool {
+	if !hasSummary(snap) || snap.IntervalSeconds.Known || len(snap.Summary.Histograms) > 0 {
+		return false
+	}
+	missing := snap.Summary.ElapsedSeconds.Value - s.seconds
+	if missing < -2*s.length || missing > 2*s.length {
+		return false
+	}
+	n := snap.Totals[tool.Transaction]
+	return s.total <= n && s.total >= n*(1-3*s.length/max(s.seconds, 3*s.length))
 }
 
 // threadRun returns what the names of all thread logs of a run share; empty if the log is not a
@@ -265,15 +364,40 @@ func only(logs []int, joined []bool) int {
 	return found
 }
 
+// joinThreads writes the intervals of the run's threads into a temporary file in the data directory.
+func (im *Import) joinThreads(ctx context.Context) (path string, err error) {
+	var logs []io.Reader
+	for _, path := range im.Intervals {
+		file, _, err := openLog(path)
+		if err != nil {
+			return "", err
+		}
+		defer file.Close()
+		logs = append(logs, file)
+	}
+	if err := os.MkdirAll(im.DataDir, 0o755); err != nil {
+		return "", fmt.Errorf("create data directory: %w", err)
+	}
+	out, err := os.CreateTemp(im.DataDir, ".intervals-")
+	if err != nil {
+		return "", fmt.Errorf("join intervals of threads: %w", err)
+	}
+	err = errors.Join(im.Tool.JoinThreads(ctx, out, logs), out.Close())
+	if err != nil {
+		return "", errors.Join(fmt.Errorf("join intervals of threads: %w", err), os.Remove(out.Name()))
+	}
+	return out.Name(), nil
+}
+
 // join returns the run that consists of two files, one per stream.
-func (l *Log) join(ctx context.Context, size int64) (*Part, error) {
+func (l *Log) join(ctx context.Context, size int64, stderr string) (*Part, error) {
 	p := &Part{End: size, Feed: NewFeed(l.Tool, new(rundir.Meta))}
 	over := make(chan struct{})
 	close(over)
 	for _, s := range []struct {
 		path   string
 		stream tool.Stream
-	}{{l.Path, tool.Stdout}, {l.Stderr, tool.Stderr}} {
+	}{{l.Path, tool.Stdout}, {stderr, tool.Stderr}} {
 		if err := p.Feed.Follow(ctx, s.path, s.stream, nil, over); err != nil {
 			return nil, err
 		}

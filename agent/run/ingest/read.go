@@ -47,8 +47,8 @@ func (f *Feed) ReadAll(ctx context.Context, dir rundir.Directory) error {
 	return errors.Join(err, f.ReadLatencies(ctx, dir))
 }
 
-// readSection parses r to its end, or until done returns an error.
-func (f *Feed) readSection(done func() error, r *io.SectionReader) error {
+// readSection parses r as one stream to its end, or until done returns an error.
+func (f *Feed) readSection(done func() error, stream tool.Stream, r *io.SectionReader) error {
 	lines := bufio.NewReaderSize(r, int(min(r.Size()+1, follow.DefaultMaxLine)))
 	for n := 0; ; n++ {
 		if n%1000 == 0 && done() != nil {
@@ -57,7 +57,7 @@ func (f *Feed) readSection(done func() error, r *io.SectionReader) error {
 		text, err := lines.ReadSlice('\n')
 		cut := errors.Is(err, bufio.ErrBufferFull)
 		if terminated := bytes.HasSuffix(text, []byte("\n")); len(text) > 0 && (terminated || cut || !f.Growing) {
-			f.line(tool.Line{Text: follow.Text(bytes.TrimSuffix(text, []byte("\n"))), Cut: cut}, time.Time{}, false)
+			f.line(tool.Line{Stream: stream, Text: follow.Text(bytes.TrimSuffix(text, []byte("\n"))), Cut: cut}, time.Time{}, false)
 		}
 		for errors.Is(err, bufio.ErrBufferFull) && done() == nil {
 			_, err = lines.ReadSlice('\n')

@@ -32,6 +32,7 @@ type Part struct {
 	ends  []int64 // of the lines up to the end of the last report
 
 	members []rundir.Member // the generators whose logs were joined
+	stderr  int64           // where standard error begins, in a log that has it after standard output; 0: no such place
 }
 
 // Snapshot is the state of the part as an ended run.
@@ -297,7 +298,7 @@ func (s *Splitter) shortest(p *Part, most int64) int64 {
 // shows reports whether the bytes of the log from offset to end result in want.
 func (s *Splitter) shows(want *Snapshot, offset, end int64) bool {
 	alone := Part{Feed: NewFeed(s.tool, &rundir.Meta{})}
-	if alone.Feed.readSection(s.done, io.NewSectionReader(s.content, offset, end-offset)) != nil {
+	if alone.Feed.readSection(s.done, tool.Stdout, io.NewSectionReader(s.content, offset, end-offset)) != nil {
 		return false
 	}
 	alone.Feed.Close(time.Time{})

@@ -161,10 +161,15 @@ type ReplaySource struct {
 // StartSource is how the start of an imported run was determined.
 type StartSource string
 
+// IsEstimated reports whether the run may have begun at another time.
+func (s StartSource) IsEstimated() bool { return s == StartFromFile || s == StartFromDay }
+
 const (
 	StartFromLog    StartSource = "log"    // times in the log's own lines
 	StartFromOption StartSource = "option" // --start
 	StartFromName   StartSource = "name"   // a time in the file's name
+	StartFromBeside StartSource = "beside" // a time that a monitoring program beside the log printed
+	StartFromDay    StartSource = "day"    // the day that it printed, at midnight
 	StartFromFile   StartSource = "file"   // the last change of the file minus the length of the run
 )
 

@@ -20,22 +20,67 @@ import (
 	"github.com/benchwatch/benchwatch/agent/show/document"
 )
 
-// longestCell bounds a title in a table for a terminal, shortCell where that is narrow.
+// longestCell bounds a title in a table for a terminal, shortCell where that is narrow. wideCell is for titles without
+// which runs can't be distinguished, where there is room.
 const (
+	wideCell    = 64
 	longestCell = 40
 	shortCell   = 20
 )
 
+// titlesTellApart reports whether only their titles distinguish some of the runs: their ids have the same words.
+func titlesTellApart(rows []review.Row) bool {
+	titles := map[string]string{}
+	for i := range rows {
+		_, words, _ := strings.Cut(rows[i].ID, "-")
+		words = strings.TrimRight(words, "0123456789")
+		if title, known := titles[words]; known && title != rows[i].OwnTitle() {
+			return true
+		}
+		titles[words] = rows[i].OwnTitle()
+	}
+	return false
+}
+
+// clipTitles shortens titles for a table, at their ends or, if these distinguish them, in the middle.
+func clipTitles(rows []review.Row, longest int) []string {
+	clipped := make([]string, len(rows))
+	whole := map[string]string{}
+	same := false
+	for i := range rows {
+		title := rows[i].OwnTitle()
+		clipped[i] = table.Clip(title, longest)
+		other, known := whole[clipped[i]]
+		same = same || known && other != title
+		whole[clipped[i]] = title
+	}
+	if !same {
+		return clipped
+	}
+	for i := range rows {
+		own := strings.TrimSuffix(rows[i].OwnTitle(), " "+table.Plural(rows[i].Threads, "thread")) // in other columns
+		clipped[i] = table.Clip(own, longest)
+		if title := []rune(table.Plain(own)); len(title) > longest {
+			clipped[i] = string(title[:longest/2]) + "…" + string(title[len(title)-(longest-longest/2-1):])
+		}
+	}
+	return clipped
+}
+
 // List writes a table of runs, a line each, that fits the terminal: columns that repeat a part of the id are left out
 // first. A last line names the columns that are left out.
 func List(w io.Writer, rows []review.Row, terminal terminal.Terminal) error {
-	t := list(rows, longestCell)
 	fits := func(t *table.Table) bool { return terminal.Width == 0 || t.Width() <= terminal.Width }
-	if fits(t) {
-		return t.Text(w)
+	for _, longest := range []int{wideCell, longestCell} {
+		if t := list(rows, longest); fits(t) && (longest == longestCell || titlesTellApart(rows)) {
+			return t.Text(w)
+		}
 	}
-	t = list(rows, shortCell)
+	t := list(rows, shortCell)
 	lacking := []string{"P95 (ms)", "STARTED", "TITLE", "DURATION", "ERRORS", "TOOL", "THREADS", "WORKLOAD"}
+	if titlesTellApart(rows) {
+		lacking = []string{"TITLE", "P95 (ms)", "STARTED", "DURATION", "ERRORS", "TOOL", "THREADS", "WORKLOAD"}
+	}
 	lacking = slices.DeleteFunc(lacking, func(name string) bool { return !t.Has(name) })
 	for i := 0; i < len(lacking); { // from the most important one
 		more := list(rows, shortCell)
@@ -74,6 +119,7 @@ func list(rows []review.Row, longest int) *table.Table {
 	t := table.New(table.Named("ID", "TITLE", "TOOL", "WORKLOAD", "THREADS",
 		"STARTED", "DURATION", "RESULT", "TPS", "P95 (ms)", "ERRORS")...)
 	t.Columns[5] = started
+	titles := clipTitles(rows, longest)
 	for i := range rows {
 		r := &rows[i]
 		at := table.Instant(r.StartedAt)
@@ -83,7 +129,7 @@ func list(rows []review.Row, longest int) *table.Table {
 		if r.StartEstimated {
 			at = "~" + at
 		}
-		t.Add(table.Text(r.ID), table.Text(table.Clip(r.OwnTitle(), longest)),
+		t.Add(table.Text(r.ID), table.Text(titles[i]),
 			table.Text(r.Tool), table.Text(table.Clip(r.Workload, longest)), r.ThreadsCell(),
 			table.Text(at), table.Text(table.Duration(r.DurationSeconds)), table.Text(r.ShortStatus()),
 			table.Optional(r.Values.Of(tool.Throughput), table.PerSecond), r.HeadlineCell(),

@@ -26,6 +26,9 @@ var Tool = &tool.Tool{
 	Login:     login,
 	NewParser: func(d tool.Description) tool.Parser { return NewParser(d) },
 	Sniff:     Sniff,
+	Facts: []tool.Fact{
+		{Label: "analytical_threads", Line: "Finished: ", Before: " OLTP workers, ", After: " OLAP workers"},
+	},
 }
 
 // Sniff returns from 0 to 100 how much an output that begins with head resembles go-tpc's.

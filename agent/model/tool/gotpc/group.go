@@ -11,57 +11,106 @@ import (
 const maxRows = 64
 
 // group is the rows that go-tpc prints at once, sorted by name. In the plain style nothing marks
-// the end of a group.
+// the end of a group. CH-benCHmark prints two groups at each tick, transactions and queries, in any order: they are one.
 type group struct {
-	rows    []row
+	rows    []row // of transactions
+	queries []row // of TPC-H or CH-benCHmark
 	summary bool
+	block   bool // from a table or a line of JSON, after which queries may come in another one
 	broken  bool // a row was unreadable: sums would be too small
 }
 
-func (g *group) reset() { *g = group{rows: g.rows[:0]} }
+// kinds is which rows a run prints.
+type kinds int
+
+const (
+	unknownKinds kinds = iota
+	oneKind
+	bothKinds
+)
+
+func (g *group) reset() { *g = group{rows: g.rows[:0], queries: g.queries[:0]} }
+
+func (g *group) empty() bool { return len(g.rows)+len(g.queries) == 0 }
+
+// list returns the rows of one kind.
+func (g *group) list(queries bool) *[]row {
+	if queries {
+		return &g.queries
+	}
+	return &g.rows
+}
 
 // accepts reports whether r can follow the rows of g.
-func (g *group) accepts(r *row) bool {
-	if len(g.rows) == 0 {
+func (g *group) accepts(r *row, run kinds) bool {
+	if g.empty() {
 		return !g.broken || g.summary == r.summary
 	}
-	last := &g.rows[len(g.rows)-1]
-	return g.summary == r.summary && last.queries == r.queries && last.op.printed < r.op.printed && len(g.rows) < maxRows
+	if g.summary != r.summary || run != bothKinds && len(*g.list(!r.queries)) > 0 {
+		return false
+	}
+	same := *g.list(r.queries)
+	return len(same) == 0 || same[len(same)-1].op.printed < r.op.printed && len(same) < maxRows
 }
 
 // take adds p.row to its group.
 func (p *Parser) take(emit func(*tool.Report)) tool.Verdict {
-	if !p.group.accepts(&p.row) {
+	r := &p.row
+	p.sees(r, emit)
+	if !p.group.accepts(r, p.run.kinds) {
 		p.settle(emit)
 	}
-	if len(p.group.rows) == 0 {
-		p.rowOpens(&p.row, emit)
+	if p.group.empty() {
+		p.rowOpens(r, emit)
+		p.sees(r, emit)
 	}
-	if p.row.summary {
+	if r.summary {
 		p.run.ended = true
 	}
-	p.group.summary = p.row.summary
-	p.group.rows = append(p.group.rows, p.row)
+	p.group.summary = r.summary
+	rows := p.group.list(r.queries)
+	*rows = append(*rows, *r)
 	return tool.Reported
+}
+
+// sees notes what a row reveals about the kinds of rows of its run: only CH-benCHmark counts queries.
+func (p *Parser) sees(r *row, emit func(*tool.Report)) {
+	switch {
+	case p.number == 0 || !r.queries || !r.summary && p.over():
+	case !r.hasCount:
+		p.run.kinds = oneKind
+	default:
+		p.both(emit)
+	}
+}
+
+// both notes that the run is of CH-benCHmark.
+func (p *Parser) both(emit func(*tool.Report)) {
+	p.run.kinds = bothKinds
+	if p.run.workload != mixed {
+		p.startReport(mixed, "", series.Optional[int]{}, emit)
+	}
 }
 
 // unreadable notes that p.row was unreadable.
 func (p *Parser) unreadable(emit func(*tool.Report)) tool.Verdict {
-	r := &p.row
-	if n := len(p.group.rows); n > 0 && len(r.name) > 0 &&
-		(p.group.summary != r.summary || string(r.name) <= p.group.rows[n-1].op.printed) {
+	r, rows := &p.row, *p.group.list(p.row.queries)
+	if n := len(rows); n > 0 && len(r.name) > 0 && (p.group.summary != r.summary || string(r.name) <= rows[n-1].op.printed) {
 		p.settle(emit)
 	}
-	if len(p.group.rows) == 0 {
+	if p.group.empty() {
 		p.group.summary = r.summary
 	}
 	p.group.broken = true
 	return tool.Malformed
 }
 
-// pause ends a group of rows unless it is a summary, which also includes the tpmC line after it.
+// pause ends a group of rows unless more of it may follow: queries beside transactions, or the tpmC line after a
+// summary.
 func (p *Parser) pause(emit func(*tool.Report)) {
-	if !p.group.summary {
+	g := &p.group
+	other := p.run.kinds == bothKinds || p.run.kinds == unknownKinds && g.block
+	if !g.summary && !(other && len(g.rows) > 0 != (len(g.queries) > 0)) {
 		p.settle(emit)
 	}
 }
@@ -69,7 +118,7 @@ func (p *Parser) pause(emit func(*tool.Report)) {
 // settle reports the group, which is now complete.
 func (p *Parser) settle(emit func(*tool.Report)) {
 	g := &p.group
-	if len(g.rows) > 0 {
+	if !g.empty() {
 		r := &p.report
 		if g.summary {
 			p.summarise(r)
@@ -79,17 +128,22 @@ func (p *Parser) settle(emit func(*tool.Report)) {
 		if len(r.Counts)+len(r.Latencies) > 0 {
 			emit(r)
 		}
+		if p.run.kinds == unknownKinds {
+			p.run.kinds = oneKind
+		}
 	}
 	g.reset()
 }
 
-// total takes tpmC, the last line of a summary.
+// total takes tpmC, the last line of a summary of transactions.
 func (p *Parser) total(tpmC float64, emit func(*tool.Report)) tool.Verdict {
 	if len(p.group.rows) == 0 || !p.group.summary {
 		return tool.Malformed
 	}
 	p.run.tpmC = series.Some(tpmC)
-	p.settle(emit)
+	if p.run.kinds != bothKinds {
+		p.settle(emit)
+	}
 	return tool.Reported
 }
 
@@ -98,36 +152,35 @@ func (p *Parser) measure(r *tool.Report) {
 	g := &p.group
 	r.Reset(tool.Interval, p.number)
 	r.Phase = tool.Measure
-	if g.rows[0].queries && p.run.transactions {
-		return // CH-benCHmark prints queries beside transactions
-	}
 	covered, samples := g.count(r)
-	if !g.rows[0].queries {
-		p.run.transactions = true
+	switch {
+	case len(g.rows) > 0:
 		p.length(r, covered, samples)
+	case p.run.kinds == bothKinds: // no transaction ended in this interval
+		r.AddCount(tool.Transaction, 0)
+		p.length(r, 0, 0)
 	}
 	if r.IntervalSeconds.Known {
 		g.rates(r, r.IntervalSeconds.Value)
 	}
-	for i := range g.rows {
-		g.rows[i].add(r)
-	}
+	g.add(r)
 }
 
 // summarise turns the group into the run's summary.
 func (p *Parser) summarise(r *tool.Report) {
 	g := &p.group
 	r.Reset(tool.Summary, p.number)
-	if g.rows[0].queries && p.run.summarised {
+	if len(g.rows) == 0 && p.run.summarised {
 		return
 	}
 	p.run.summarised = true
 	covered, _ := g.count(r)
-	if !g.rows[0].queries {
+	if len(g.rows) > 0 {
 		printed := 0.0
 		for i := range g.rows {
 			printed = math.Max(printed, g.rows[i].takes)
 		}
+		r.Threads = p.run.threads
 		r.ElapsedSeconds = series.Some(printed)
 		r.Values.Set(tool.TpmC, p.run.tpmC)
 		if covered > 0 {
@@ -137,44 +190,56 @@ func (p *Parser) summarise(r *tool.Report) {
 			r.Failed, r.Message = true, p.run.failure("no transaction succeeded")
 		}
 	}
-	for i := range g.rows {
-		g.rows[i].add(r)
-	}
+	g.add(r)
 	if p.run.gaveUp > 0 && !r.Failed {
 		r.Failed, r.Message = true, p.run.failure("threads gave up")
 	}
 }
 
-// count adds the counts to r. It returns the longest time that a row covers, and the number of
+// add adds the latencies of all rows.
+func (g *group) add(r *tool.Report) {
+	for _, rows := range [][]row{g.rows, g.queries} {
+		for i := range rows {
+			rows[i].add(r)
+		}
+	}
+}
+
+// count adds the counts to r. It returns the longest time that a row of transactions covers, and the number of their
 // samples. A sum needs all rows, and `transaction` excludes failed transactions.
 func (g *group) count(r *tool.Report) (covered float64, samples uint64) {
-	var good, failed uint64
-	counted := true
-	for i := range g.rows {
-		w := &g.rows[i]
-		covered = math.Max(covered, w.covers())
-		counted = counted && w.hasCount
-		samples += w.count
-		if w.op.failed {
-			failed += w.count
-		} else {
-			good += w.count
+	var failed uint64
+	counted := !g.broken
+	for _, kind := range []struct {
+		rows []row
+		sum  string
+	}{{g.rows, tool.Transaction}, {g.queries, tool.Query}} {
+		var good uint64
+		sums := !g.broken && len(kind.rows) > 0
+		for i := range kind.rows {
+			w := &kind.rows[i]
+			sums = sums && w.hasCount
+			if !w.queries {
+				covered = math.Max(covered, w.covers())
+				samples += w.count
+			}
+			if w.op.failed {
+				failed += w.count
+			} else {
+				good += w.count
+			}
 		}
-	}
-	sums := counted && !g.broken
-	sum := tool.Transaction
-	if g.rows[0].queries {
-		sum = tool.Query
-	}
-	if sums {
-		r.AddCount(sum, good)
-	}
-	for i := range g.rows {
-		if w := &g.rows[i]; w.hasCount {
-			r.AddCount(w.op.name, w.count)
+		if sums {
+			r.AddCount(kind.sum, good)
 		}
+		for i := range kind.rows {
+			if w := &kind.rows[i]; w.hasCount {
+				r.AddCount(w.op.name, w.count)
+			}
+		}
+		counted = counted && (sums || len(kind.rows) == 0)
 	}
-	if sums {
+	if counted {
 		r.AddCount(tool.ErrorCount, failed)
 	}
 	return covered, samples

@@ -10,12 +10,16 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool/scan"
 )
 
+// mixed is the workload of transactions and queries, CH-benCHmark.
+const mixed = "ch"
+
 // Parser reads go-tpc's output. In the plain style it reports an interval when the next one begins,
 // another line follows, or Flush is called: go-tpc writes the rows at once and nothing after the
 // last one. Without Flush two intervals can look like one, but only if nothing is printed between
 // them and no operation occurs twice, which takes less than one transaction per interval and kind.
 type Parser struct {
 	interval float64 // seconds, from the command line; 0 if unknown
+	kinds    kinds   // from the command line
 	number   int     // of the current run, 0 before the first
 	run      run
 	report   tool.Report
@@ -32,19 +36,29 @@ type Parser struct {
 
 // run is the state of the current run.
 type run struct {
-	finished     bool    // "Finished" was seen
-	ended        bool    // rows of its summary were seen
-	summarised   bool    // its summary was reported
-	transactions bool    // rows of TPC-C were seen
-	lengths      lengths // of the run's intervals
-	tpmC         series.Optional[float64]
-	gaveUp       int // threads
-	cause        string
+	finished   bool // "Finished" was seen
+	ended      bool // rows of its summary were seen
+	summarised bool // its summary was reported
+	kinds      kinds
+	workload   string
+	threads    series.Optional[int] // according to the output
+	lengths    lengths              // of the run's intervals
+	tpmC       series.Optional[float64]
+	gaveUp     int // threads
+	cause      string
 }
 
 // NewParser returns a parser for the output of a command line.
 func NewParser(d tool.Description) *Parser {
-	return &Parser{interval: d.ReportInterval.Seconds(), columns: scan.NewColumns(newColumn)}
+	p := &Parser{interval: d.ReportInterval.Seconds(), columns: scan.NewColumns(newColumn)}
+	switch d.Workload {
+	case "":
+	case mixed:
+		p.kinds = bothKinds
+	default:
+		p.kinds = oneKind
+	}
+	return p
 }
 
 // Parse takes the next line.
@@ -75,11 +89,12 @@ func (p *Parser) Parse(line tool.Line, emit func(*tool.Report)) tool.Verdict {
 	return p.word(text, emit)
 }
 
-// Flush reports an interval if no more rows have come for a moment.
+// Flush reports an interval if no more rows have come for a moment. One of CH-benCHmark also needs rows of both kinds, so
+// that the result does not depend on when the lines are read.
 func (p *Parser) Flush(emit func(*tool.Report)) {
 	// A border ends a table.
-	if !p.group.summary && p.tableRows == 0 {
-		p.settle(emit)
+	if p.tableRows == 0 {
+		p.pause(emit)
 	}
 }
 
@@ -90,6 +105,8 @@ func (p *Parser) Close(emit func(*tool.Report)) { p.settle(emit) }
 // whereas an SQL statement ends at least with a semicolon.
 var hints = []struct{ text, workload, command string }{
 	{"creating table warehouse", "tpcc", "prepare"},
+	{"creating view revenue", mixed, "prepare"},
+	{"generating nation table", "", "prepare"},
 	{"load to ", "tpcc", "prepare"},
 	{"DROP TABLE IF EXISTS ", "", "cleanup"},
 	{"begin to check warehouse ", "tpcc", "check"},
@@ -101,6 +118,12 @@ func (p *Parser) word(text []byte, emit func(*tool.Report)) tool.Verdict {
 	if l.Literal("tpmC: ") {
 		return p.tpmC(l, emit)
 	}
+	if l.Literal("QphH: ") { // the end of a summary of CH-benCHmark
+		if p.group.summary {
+			p.settle(emit)
+		}
+		return tool.Ignored
+	}
 	if scan.ContainsAny(text, "Takes(s): ", "th(ms): ") {
 		p.group.broken = true
 		return tool.Malformed
@@ -108,10 +131,11 @@ func (p *Parser) word(text []byte, emit func(*tool.Report)) tool.Verdict {
 	p.pause(emit)
 	switch {
 	case bytes.Equal(text, []byte("Finished")), l.Literal("Finished: "):
-		if p.over() {
+		if p.settle(emit); p.over() {
 			p.open("", "", emit)
 		}
 		p.run.finished = true
+		p.workers(l, emit)
 		return tool.Reported
 	case bytes.Contains(text, []byte(" maxprocs: ")):
 		// The first line of standard error in a log that contains both streams.
@@ -139,6 +163,17 @@ func (p *Parser) word(text []byte, emit func(*tool.Report)) tool.Verdict {
 		}
 	}
 	return tool.Ignored
+}
+
+// workers reads how many clients a run of CH-benCHmark had, after "Finished: ": 4 OLTP workers, 2 OLAP workers. The facts
+// of the tool have the second number.
+func (p *Parser) workers(l scan.Line, emit func(*tool.Report)) {
+	n, ok := l.Int()
+	if !ok || !l.Literal(" OLTP workers, ") {
+		return
+	}
+	p.run.kinds, p.run.threads = bothKinds, series.Some(n)
+	p.startReport(mixed, "", p.run.threads, emit)
 }
 
 // stampedFailure recognises "[2026-11-21 02:00:18] execute run failed, err …".
@@ -187,7 +222,7 @@ func (p *Parser) rowOpens(r *row, emit func(*tool.Report)) {
 	if r.queries {
 		workload = "tpch"
 		if r.hasCount {
-			workload = "ch"
+			workload = mixed
 		}
 	}
 	switch {
@@ -207,10 +242,16 @@ func (p *Parser) over() bool { return p.number == 0 || p.run.finished || p.run.e
 func (p *Parser) open(workload, command string, emit func(*tool.Report)) {
 	p.settle(emit)
 	p.number++
-	p.run = run{}
+	p.run = run{kinds: p.kinds}
+	p.startReport(workload, command, series.Optional[int]{}, emit)
+}
+
+// startReport reports the start of the run, or what its output revealed later.
+func (p *Parser) startReport(workload, command string, threads series.Optional[int], emit func(*tool.Report)) {
+	p.run.workload = workload
 	var r tool.Report
 	r.Reset(tool.Start, p.number)
-	r.Tool, r.Workload, r.Command = Name, workload, command
+	r.Tool, r.Workload, r.Command, r.Threads = Name, workload, command, threads
 	emit(&r)
 }
 

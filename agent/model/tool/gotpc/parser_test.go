@@ -225,7 +225,7 @@ func TestRunsInOneFile(t *testing.T) {
 		want++
 	}
 	res := tooltest.Parse(Tool, tooltest.On(tool.Stdout, all))
-	if n := len(ofKind(res, tool.Start)); n != want {
+	if n := res.Reports[len(res.Reports)-1].Run; n != want {
 		t.Errorf("%d runs of %d\n%s", n, want, res)
 	}
 }
@@ -243,7 +243,14 @@ lines: 6 reported, 0 ignored, 0 malformed
 	}
 	res = parse(delivery + newOrder + "[Current] Q1     - Count: 5, Sum(ms): 210.0, Avg(ms): 42.0\n" + delivery + newOrder + "Finished: 4 OLTP workers, 1 OLAP workers\n" +
 		strings.ReplaceAll(delivery+newOrder, "[Current]", "[Summary]") + "tpmC: 6065.7, tpmTotal: 7000.0, efficiency: 1.0%\n[Summary] Q1     - Count: 5, Sum(ms): 210.0, Avg(ms): 42.0\nQphH: 85714.3\n")
-	if len(ofKind(res, tool.Start)) != 1 || len(ofKind(res, tool.Interval)) != 2 || len(ofKind(res, tool.Summary)) != 1 {
+	intervals, summaries := ofKind(res, tool.Interval), ofKind(res, tool.Summary)
+	if len(intervals) != 2 || len(summaries) != 1 {
+		t.Fatalf("CH-benCHmark: %s", res)
+	}
+	if first, last := intervals[0].Count(tool.Query), intervals[1].Count(tool.Query); first.Value != 5 || last.Known {
+		t.Errorf("CH-benCHmark: %v and %v queries", first, last)
+	}
+	if s := summaries[0]; s.Threads.Value != 4 || s.Count("q1").Value != 5 || s.Count(tool.Transaction).Value != 111 {
 		t.Errorf("CH-benCHmark: %s", res)
 	}
 }

@@ -96,7 +96,9 @@ func (p *Parser) tableRow(text []byte, emit func(*tool.Report)) tool.Verdict {
 	case !ok || !r.complete():
 		return p.unreadable(emit)
 	}
-	return p.take(emit)
+	v := p.take(emit)
+	p.group.block = true
+	return v
 }
 
 // json reads a line of the form json. It is a whole interval, a summary, or what
@@ -130,11 +132,14 @@ func (p *Parser) json(text []byte, emit func(*tool.Report)) tool.Verdict {
 	case len(p.rows) == 0:
 		return tool.Ignored
 	}
-	p.settle(emit)
+	if queries := p.rows[0].queries; p.run.kinds == oneKind || len(*p.group.list(queries)) > 0 {
+		p.settle(emit)
+	}
 	for i := range p.rows {
 		p.row = p.rows[i]
 		p.take(emit)
 	}
+	p.group.block = true
 	p.pause(emit)
 	return tool.Reported
 }

@@ -332,30 +332,9 @@ type aggregate struct {
 }
 
 func (a *aggregate) read(l scan.Line) bool {
-	var c [maxColumns]float64
-	columns := 0
-	for ; columns < maxColumns; columns++ {
-		if columns > 0 && !l.Literal(" ") {
-			break
-		}
-		v, decimals, ok := l.Number(0)
-		if !ok || decimals > 0 {
-			return false
-		}
-		c[columns] = v
-	}
-	if !l.End() || c[0] < earliest || c[0] > latest {
+	c, columns, ok := readColumns(l)
+	if !ok {
 		return false
-	}
-	switch columns {
-	case 6, 10, 11, 15, 16:
-	default:
-		return false
-	}
-	for i, v := range c {
-		if isSum := i == 2 || i == 3 || i == 6 || i == 7; !isSum && v > maxLatency {
-			return false
-		}
 	}
 	*a = aggregate{start: int64(c[0]), n: uint64(c[1]), sum: c[2], squares: c[3], low: c[4], high: c[5], lag: c[6], mostLag: c[9]}
 	a.skipped = uint64(c[10])
@@ -368,6 +347,34 @@ func (a *aggregate) read(l scan.Line) bool {
 		a.n -= a.skipped
 	}
 	return a.n == 0 || a.low <= a.high && a.sum >= a.high
+}
+
+// readColumns reads the columns of an interval and returns their number.
+func readColumns(l scan.Line) (c [maxColumns]float64, columns int, ok bool) {
+	for ; columns < maxColumns; columns++ {
+		if columns > 0 && !l.Literal(" ") {
+			break
+		}
+		v, decimals, ok := l.Number(0)
+		if !ok || decimals > 0 {
+			return c, 0, false
+		}
+		c[columns] = v
+	}
+	if !l.End() || c[0] < earliest || c[0] > latest {
+		return c, 0, false
+	}
+	switch columns {
+	case 6, 10, 11, 15, 16:
+	default:
+		return c, 0, false
+	}
+	for i, v := range c {
+		if isSum := i == 2 || i == 3 || i == 6 || i == 7; !isSum && v > maxLatency {
+			return c, 0, false
+		}
+	}
+	return c, columns, true
 }
 
 // add adds an interval.
@@ -464,6 +471,9 @@ func (g *aggregates) finish(s *stream, emit func(*tool.Report)) {
 	r := &s.report
 	if g.length == 0 {
 		g.report(s, &g.held, emit)
+	}
+	if s.beside {
+		return
 	}
 	r.Reset(tool.Summary, s.run)
 	if g.length > 0 {

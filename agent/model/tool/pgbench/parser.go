@@ -31,6 +31,7 @@ type stream struct {
 	banner  bool // the version was printed
 	vacuum  bool // "starting vacuum..." was printed
 	filling bool // --initialize is in progress
+	beside  bool // it is standard error, beside which standard output has the summary
 	version string
 
 	progress progress
@@ -40,7 +41,11 @@ type stream struct {
 	report   tool.Report
 }
 
-func newParser(d tool.Description) *parser { return &parser{every: d.ReportInterval.Seconds()} }
+func newParser(d tool.Description) *parser {
+	p := &parser{every: d.ReportInterval.Seconds()}
+	p.streams[tool.Stderr].beside = true
+	return p
+}
 
 // Parse implements tool.Parser.
 func (p *parser) Parse(line tool.Line, emit func(*tool.Report)) tool.Verdict {
@@ -108,7 +113,7 @@ func (s *stream) begin() { s.run = max(s.run, 1) }
 // next ends the current run and begins the next.
 func (s *stream) next(emit func(*tool.Report)) {
 	s.finish(emit)
-	*s = stream{run: s.run + 1, report: s.report}
+	*s = stream{run: s.run + 1, beside: s.beside, report: s.report}
 }
 
 // finish reports what was held back.

@@ -1,4 +1,4 @@
-// Package pgbench reads the command lines and the output of PostgreSQL's pgbench, versions 9.6 to
+// Package pgbench reads the command lines and the output of PostgreSQL's pgbench, versions 9.0 to
 // 18: progress lines, the summary, and the files of --log, which have a line for each transaction
 // or, with --aggregate-interval, for each interval. Format: src/bin/pgbench/pgbench.c.
 package pgbench
@@ -35,6 +35,7 @@ var Tool = &tool.Tool{
 	},
 	ReportsOnStderr: true,
 	ThreadLog:       threadLog,
+	JoinThreads:     joinThreads,
 	// With --rate, latencies count from the scheduled start of a transaction.
 	OpenLoop: func(_ string, rate int) bool { return rate > 0 },
 }

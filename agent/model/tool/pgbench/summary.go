@@ -64,10 +64,12 @@ func workloadOf(description string) string {
 	switch description {
 	case "TPC-B (sort of)":
 		return "tpcb-like"
-	case "simple update":
+	case "simple update", "Update only pgbench_accounts": // the second until 9.5, as below
 		return "simple-update"
-	case "select only":
+	case "select only", "SELECT only":
 		return "select-only"
+	case "Custom query":
+		return "custom"
 	}
 	return message.Clean([]byte(path.Base(description)))
 }
@@ -115,6 +117,10 @@ func (t *summary) add(text []byte) tool.Verdict {
 		return latency(l, &t.mean)
 	case l.Literal("latency stddev = "):
 		return latency(l, &t.stddev)
+	case l.Literal("latency average: "): // 9.4 and 9.5
+		return oldLatency(l, &t.mean)
+	case l.Literal("latency stddev: "):
+		return oldLatency(l, &t.stddev)
 	case l.Literal("rate limit schedule lag: avg "):
 		return t.scheduleLag(l)
 	case l.Literal("tps = "):
@@ -187,6 +193,16 @@ func latency(l scan.Line, to *series.Optional[float64]) tool.Verdict {
 	return tool.Reported
 }
 
+// oldLatency reads a latency of versions 9.4 and 9.5, which print 0 for a run of --transactions: they divide its length
+// by the number of transactions, and there is no length.
+func oldLatency(l scan.Line, to *series.Optional[float64]) tool.Verdict {
+	v := latency(l, to)
+	if to.Value == 0 {
+		*to = series.Optional[float64]{}
+	}
+	return v
+}
+
 // rate reads "1422.694782 (without initial connection time)".
 func (t *summary) rate(l scan.Line) tool.Verdict {
 	v, ok := l.Fixed(6, 0)
@@ -256,11 +272,12 @@ func (t *summary) heading(l scan.Line) tool.Verdict {
 	return tool.Reported
 }
 
-// statement reads "         0.141        3122        7429  UPDATE pgbench_accounts SET …".
+// statement reads "         0.141        3122        7429  UPDATE pgbench_accounts SET …". Versions before 9.6 print
+// six decimals.
 func (t *summary) statement(l scan.Line) tool.Verdict {
 	l.Blanks()
-	mean, ok := l.Fixed(3, 3)
-	if !ok || !series.IsKnown(mean) {
+	mean, decimals, ok := l.Number(-3)
+	if !ok || decimals != 3 && decimals != 6 {
 		return tool.Malformed
 	}
 	row := statement{mean: mean}

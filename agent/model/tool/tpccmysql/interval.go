@@ -69,7 +69,15 @@ func (p *Parser) advance(seconds int, emit func(*tool.Report)) bool {
 		return false
 	}
 	if r.banner {
-		if seconds <= r.clock || r.every <= 0 || seconds%r.every != 0 {
+		if seconds <= r.clock {
+			return false
+		}
+		switch {
+		case r.assumed && r.clock == 0 && seconds != r.every:
+			r.every = 0 // the next line shows it
+		case r.assumed && r.every == 0:
+			r.every = seconds - r.clock
+		case r.every <= 0 || seconds%r.every != 0:
 			return false
 		}
 		r.clock = seconds

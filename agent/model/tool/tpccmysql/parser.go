@@ -45,9 +45,10 @@ type run struct {
 	rampUp  bool // it began with a ramp-up
 
 	threads series.Optional[int]
-	every   int // seconds between intervals, 0 if unknown
-	clock   int // of the last interval, in seconds
-	refused int // connections that failed
+	every   int  // seconds between intervals, 0 if unknown
+	assumed bool // every is the default: the clock decides
+	clock   int  // of the last interval, in seconds
+	refused int  // connections that failed
 	cause   string
 }
 
@@ -93,7 +94,7 @@ func (p *Parser) word(text []byte, emit func(*tool.Report)) tool.Verdict {
 	case string(text) == startBanner, string(text) == loadBanner:
 		p.open(emit)
 		p.run.banner = true
-		p.run.every = defaultInterval
+		p.run.every, p.run.assumed = defaultInterval, true
 		p.run.loader = string(text) == loadBanner
 		return tool.Reported
 	case l.Literal("option c with value '"):
@@ -101,7 +102,7 @@ func (p *Parser) word(text []byte, emit func(*tool.Report)) tool.Verdict {
 	case l.Literal(" [connection]: "), l.Literal("[connection]: "):
 		return p.setting(&l, "", func(n int) { p.run.threads = series.Some(n) })
 	case l.Literal("option i with value '"):
-		return p.setting(&l, "'", func(n int) { p.run.every = n })
+		return p.setting(&l, "'", func(n int) { p.run.every, p.run.assumed = n, false })
 	case l.Literal("RAMP-UP TIME.("):
 		n, ok := l.Count()
 		p.run.rampUp = ok && n > 0
@@ -145,10 +146,10 @@ func fragment(text []byte) bool {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// setting reads the number of a printed option.
+// setting reads the number of a printed option. Whoever published the log may have added a comment after it.
 func (p *Parser) setting(l *scan.Line, end string, set func(int)) tool.Verdict {
 	n, ok := l.Count()
-	if !ok || !l.Literal(end) || !l.End() || n > maxSetting {
+	if !ok || !l.Literal(end) || !l.End() && l.Next() != ' ' || n > maxSetting {
 		return tool.Malformed
 	}
 	set(int(n))
