@@ -550,7 +550,66 @@ func (s *Stripper) timeOfDay(line []byte, _ *Line) ([]byte, bool) {
 	return s.sender(rest), true
 }
 
-// epoch is seconds since 1970 with a fraction before a text. Lines of numbers, such as pgbench's logs, are left alone.
+// weekday is journalctl's short-full: the day of the week, the date, the time and the name of the zone.
+func (s *Stripper) weekday(line []byte, l *Line) ([]byte, bool) {
+	if len(line) < 24 || line[3] != ' ' || line[0] < 'F' || line[0] > 'W' {
+		return nil, false
+	}
+	at, rest, ok := s.date(line[4:])
+	if !ok || at.Weekday().String()[:3] != string(line[:3]) || len(rest) == 0 {
+		return nil, false
+	}
+	zone, after, _ := bytes.Cut(rest[1:], []byte(" "))
+	switch {
+	case string(zone) == "UTC":
+		at = time.Date(at.Year(), at.Month(), at.Day(), at.Hour(), at.Minute(), at.Second(), at.Nanosecond(), time.UTC)
+	case !isZoneName(zone):
+		return nil, false
+	}
+	l.Time = at
+	return s.sender(after), true
+}
+
+// isZoneName reports whether a text is an abbreviation of a time zone, such as CEST or +03.
+func isZoneName(text []byte) bool {
+	for _, c := range text {
+		if (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '+' && c != '-' {
+			return false
+		}
+	}
+	return len(text) > 1 && len(text) < 6
+}
+
+// uptime is the kernel's and journalctl's short-monotonic: seconds since the machine started, in brackets.
+func (s *Stripper) uptime(line []byte, _ *Line) ([]byte, bool) {
+	end := uptimeEnd(line)
+	if end == 0 || end+1 < len(line) && line[end+1] != ' ' {
+		return nil, false
+	}
+	return s.sender(trimBlank(line[end+1:])), true
+}
+
+// uptimeEnd returns the index of the bracket after such a time; 0 if the line does not begin with one.
+func uptimeEnd(line []byte) int {
+	i, point := 1, 0
+	for i < len(line) && line[i] == ' ' {
+		i++
+	}
+	for ; i < len(line) && i < 24; i++ {
+		switch c := line[i]; {
+		case c == '.' && point == 0 && i > 1:
+			point = i
+		case c == ']' && point > 0 && i == point+7:
+			return i
+		case c < '0' || c > '9':
+			return 0
+		}
+	}
+	return 0
+}
+
+// epoch is seconds since 1970 with a fraction before a text. Lines of numbers between blanks, such as pgbench's logs, are
+// left alone.
 func (s *Stripper) epoch(line []byte, l *Line) ([]byte, bool) {
 	if len(line) < 13 || line[10] != '.' || !areDigits(line[:10]) {
 		return nil, false
@@ -563,7 +622,7 @@ func (s *Stripper) epoch(line []byte, l *Line) ([]byte, bool) {
 		return nil, false
 	}
 	rest := trimBlank(line[end:])
-	if len(rest) > 0 && isNumbers(rest) {
+	if len(rest) > 0 && isNumbers(rest) && bytes.IndexByte(rest, ',') < 0 {
 		return nil, false
 	}
 	seconds, _ := number(line, 10)
@@ -577,7 +636,7 @@ func (s *Stripper) epoch(line []byte, l *Line) ([]byte, bool) {
 		nano *= 10
 	}
 	l.Time = time.Unix(int64(seconds), int64(nano))
-	return rest, true
+	return s.sender(rest), true
 }
 
 // isNumbers reports whether a text has digits, and nothing but numbers.
@@ -591,4 +650,9 @@ func isNumbers(text []byte) bool {
 		}
 	}
 	return digits
+}
+
+// isWeekday reports quickly whether a line may begin with the day of a week, a blank and a year.
+func isWeekday(line []byte) bool {
+	return len(line) > 9 && line[3] == ' ' && line[8] == '-' && '0' <= line[4] && line[4] <= '9'
 }

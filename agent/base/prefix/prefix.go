@@ -32,7 +32,9 @@ var Forms = []Form{
 		"2024-05-10T11:14:15.123Z TEXT", (*Stripper).dated},
 	{"month and time: ts, journalctl, syslog", "May 10 11:14:15 client1 bench[123]: TEXT", (*Stripper).classic},
 	{"time of day or since the start: ts -s, Jenkins", "00:00:10 TEXT", (*Stripper).timeOfDay},
-	{"seconds since 1970: ts %.s", "1715339655.123456 TEXT", (*Stripper).epoch},
+	{"day of the week and date: journalctl -o short-full", "Fri 2024-05-10 11:14:15 UTC client1 bench[123]: TEXT", (*Stripper).weekday},
+	{"seconds since the machine started: journalctl -o short-monotonic, the kernel", "[ 1234.567890] client1 bench[123]: TEXT", (*Stripper).uptime},
+	{"seconds since 1970: ts %.s, journalctl -o short-unix", "1715339655.123456 TEXT", (*Stripper).epoch},
 	{"log4j with the level first", "[INFO ] 2024-05-10 11:14:15,123 [main] a.b.C run - TEXT", (*Stripper).levelFirst},
 }
 
@@ -57,6 +59,8 @@ type Line struct {
 type Stripper struct {
 	// Written is about when the log was written. It completes dates without a year; zero: now.
 	Written time.Time
+	// Keep, if not nil, reports whether what a line begins with is the tool's own text, such as a time that it prints.
+	Keep func(line []byte) bool
 
 	buffer []byte
 	indent int    // blanks before each line so far
@@ -78,6 +82,9 @@ func (s *Stripper) Strip(line []byte) Line {
 	l := &s.line
 	s.buffer = s.buffer[:0]
 	for range mostLayers {
+		if s.Keep != nil && s.Keep(l.Text) {
+			break
+		}
 		found := false
 		for i := range Forms {
 			if text, ok := Forms[i].strip(s, l.Text, l); ok {
@@ -103,11 +110,11 @@ func plain(line []byte) bool {
 	}
 	switch c := line[0]; {
 	case c == '[':
-		return len(line) > 1 && (line[1] == ' ' || 'A' <= line[1] && line[1] <= 'Z' && !isLevel(line))
+		return len(line) > 1 && (line[1] == ' ' && uptimeEnd(line) == 0 || 'A' <= line[1] && line[1] <= 'Z' && !isLevel(line))
 	case c == ' ', c == '\t', c == '{', c == '<', c == '"', '0' <= c && c <= '9':
 		return false
 	default:
-		return bytes.IndexByte(line, '|') < 0 && bytes.IndexByte(line, '\t') < 0 && month(line) == 0
+		return bytes.IndexByte(line, '|') < 0 && bytes.IndexByte(line, '\t') < 0 && month(line) == 0 && !isWeekday(line)
 	}
 }
 

@@ -30,6 +30,9 @@ type Front struct {
 // NewFront returns a Front of a new parser.
 func (t *Tool) NewFront(d Description) *Front {
 	f := &Front{parser: t.NewParser(d), facts: newFacts(t)}
+	for i := range f.strippers {
+		f.strippers[i].Keep = t.OwnTime
+	}
 	f.take = func(r *Report) {
 		kept, damaged := r.dropImpossible()
 		f.damaged = f.damaged || damaged

@@ -95,6 +95,10 @@ type Tool struct {
 	// output.
 	ReportsOnStderr bool
 
+	// OwnTime reports whether a line begins with a time that the tool itself prints, which is then no prefix of another
+	// program. Nil: none does.
+	OwnTime func(line []byte) bool
+
 	// Facts are what the tool prints about a run and its parser does not report. They become labels.
 	Facts []Fact
 	// Echo begins a line in which the tool repeats its options; EchoLabels returns their labels. Empty: it does not.

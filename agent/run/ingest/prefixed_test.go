@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/benchwatch/benchwatch/agent/base/prefix"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
 )
 
 // stamps are prefixes with the time of line n.
@@ -156,6 +157,26 @@ func TestFormsAreDocumented(t *testing.T) {
 	for _, form := range prefix.Forms {
 		if !bytes.Contains(page, []byte("| "+form.Name+" |")) {
 			t.Errorf("docs/tools/logs.md does not list: %s", form.Name)
+		}
+	}
+}
+
+// TestOwnTextIsKept guards that nothing is removed from the lines of a log without prefixes: what a tool prints at the
+// beginning of its lines can look like one.
+func TestOwnTextIsKept(t *testing.T) {
+	for _, tl := range allTools {
+		for i, text := range recordings(t, tl) {
+			read := func(p tool.Parser) (messages []string) {
+				tool.ParseAll(p, tool.Stdout, text, func(r *tool.Report) {
+					if r.Kind == tool.Error || r.Failed {
+						messages = append(messages, fmt.Sprintf("%s %d %v %s", r.Kind, r.Run, r.Failed, r.Message))
+					}
+				})
+				return messages
+			}
+			if d := cmp.Diff(read(tl.NewParser(tool.Description{})), read(tl.NewFront(tool.Description{}).Parser())); d != "" {
+				t.Errorf("recording %d of %s:\n%s", i, tl.Name, d)
+			}
 		}
 	}
 }

@@ -26,6 +26,7 @@ var Tool = &tool.Tool{
 	Login:     login,
 	NewParser: func(d tool.Description) tool.Parser { return NewParser(d) },
 	Sniff:     Sniff,
+	OwnTime:   func(line []byte) bool { return len(line) > 0 && stampedFailure(line) },
 	Facts: []tool.Fact{
 		{Label: "analytical_threads", Line: "Finished: ", Before: " OLTP workers, ", After: " OLAP workers"},
 	},
