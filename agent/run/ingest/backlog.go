@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/model/tool"
-	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
 // Backlog is what a log has already when it is opened: lines written at unknown times.
@@ -28,7 +27,7 @@ func ReadBacklog(
 	}
 	var err error
 	if b.parts, err = SplitLog(ctx, log, t, offset, time.Time{}); err == nil {
-		b.starts = Starts(b.parts, time.Time{}, time.Time{}, written)
+		b.starts = Starts(b.parts, time.Time{}, Start{}, written)
 	}
 	return b, err
 }

@@ -31,6 +31,7 @@ var Tool = &tool.Tool{
 	Facts: []tool.Fact{
 		{Label: "rate", Before: "Target transaction rate: ", After: "/sec"}, {Label: "table_size", Before: "Inserting ", After: " records into"},
 		{Label: "cpu_max_prime", Before: "Prime numbers limit: "}, {Label: "cpu_max_prime", Before: "Maximum prime number checked in CPU test: "},
+		{Label: "file_num", After: " files, "}, {Label: "file_total_size", After: " total file size"},
 		{Label: "file_block_size", Before: "Block size "}, {Label: "file_rw_ratio", Before: "Read/Write ratio for combined random IO test: "},
 		{Label: "memory_block_size", Before: "block size: "}, {Label: "memory_total_size", Before: "total size: "},
 		{Label: "memory_oper", Before: "operation: "}, {Label: "memory_scope", Before: "scope: "},
