@@ -124,6 +124,7 @@ func (s *state) snapshot(meta rundir.Meta, now time.Time) Snapshot {
 	if meta.Verb == "" {
 		snap.Meta.Verb = s.verb
 	}
+	s.correct(&snap.Meta)
 	snap.Meta.AddLabels(s.labels)
 	if meta.RatePerSecond == 0 {
 		snap.Meta.RatePerSecond = s.targetRate
@@ -144,6 +145,17 @@ func (s *state) snapshot(meta rundir.Meta, now time.Time) Snapshot {
 		snap.Interval = s.interval.Clone()
 	}
 	return snap
+}
+
+// correct replaces what 0.1.0 recorded of a run without a command line: it named each of them "run", and called one that
+// only prepares data lost because its output has no summary.
+func (s *state) correct(m *rundir.Meta) {
+	if m.Import == nil && m.Log == nil || s.verb == "" || s.verb == m.Verb {
+		return
+	}
+	if m.Verb = s.verb; m.IsPreparation() && m.Outcome == rundir.Lost {
+		m.Conclude(s.output())
+	}
 }
 
 func (s *state) phaseOf(meta *rundir.Meta) Phase {

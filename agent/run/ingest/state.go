@@ -137,6 +137,9 @@ type Summary struct {
 	FromIntervals bool
 	// Estimated is the number of generators of a group without a summary.
 	Estimated int
+	// CoveredSeconds is how much of the time the intervals cover if a part of the run is not in the output and there is no
+	// summary; 0 otherwise.
+	CoveredSeconds float64
 }
 
 // Distribution is the latency distribution of an operation.
@@ -332,6 +335,9 @@ func (s *state) final() *Summary {
 		return nil
 	}
 	sum := &Summary{FromIntervals: true, Histograms: s.histograms, Threads: s.threads, ElapsedSeconds: s.interval.ElapsedSeconds}
+	if covered := s.seconds(); covered != s.interval.ElapsedSeconds {
+		sum.CoveredSeconds = covered.Value
+	}
 	for _, op := range sortedKeys(s.totals) {
 		total := s.totals[op].value()
 		sum.Counts = append(sum.Counts, tool.Count{Operation: op, N: uint64(total)})

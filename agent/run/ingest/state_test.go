@@ -294,3 +294,24 @@ func TestWhatWasNotSeenIsNotCounted(t *testing.T) {
 		}
 	}
 }
+
+// TestVerbRecordedBy01 guards that an imported load that 0.1.0 recorded as a lost run is a load that succeeded.
+func TestVerbRecordedBy01(t *testing.T) {
+	f := NewFeed(nil, new(rundir.Meta))
+	f.state.apply(&tool.Report{Kind: tool.Start, Command: "load"}, time.Time{})
+	now := time.Now()
+	for _, test := range []struct {
+		meta rundir.Meta
+		verb string
+		want rundir.Outcome
+	}{
+		{rundir.Meta{Verb: "run", Outcome: rundir.Lost, Import: &rundir.ImportSource{}}, "load", rundir.Succeeded},
+		{rundir.Meta{Verb: "run", Outcome: rundir.Failed, Log: &rundir.LogSource{}}, "load", rundir.Failed},
+		{rundir.Meta{Verb: "run", Outcome: rundir.Lost}, "run", rundir.Lost},
+	} {
+		test.meta.EndedAt, test.meta.ClosedAt = &now, &now
+		if got := f.Snapshot(test.meta, now).Meta; got.Verb != test.verb || got.Outcome != test.want {
+			t.Errorf("%+v: verb %s, %s", test.meta, got.Verb, got.Outcome)
+		}
+	}
+}

@@ -64,6 +64,9 @@ type Row struct {
 	FailedShare series.Optional[float64] `json:"failed_share,omitzero"`
 	// FromIntervals: the tool printed no summary.
 	FromIntervals bool `json:"from_intervals,omitempty"`
+	// CoveredSeconds is how much of a run without a summary its log covers, if a part is missing. Rates and means are of
+	// this time.
+	CoveredSeconds float64 `json:"covered_seconds,omitempty"`
 	// Servers has what was observed of the servers.
 	Servers []Server `json:"servers,omitempty"`
 	// Machines has what was observed of the run's machines, Costs what a transaction cost.
@@ -121,6 +124,7 @@ func NewRow(s *ingest.Snapshot) Row {
 			r.DurationSeconds = sum.ElapsedSeconds.Value
 		}
 		r.setValues(sum.Report())
+		r.CoveredSeconds = sum.CoveredSeconds
 		if r.FromIntervals = sum.FromIntervals; missesErrors(s) && r.Values.Of(tool.Errors).Value == 0 {
 			r.Values.Set(tool.Errors, series.Optional[float64]{})
 		}

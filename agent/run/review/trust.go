@@ -87,6 +87,9 @@ func (j *judge) outcome() {
 	case m.Outcome != rundir.Succeeded:
 		j.add(Warning, "the run %s", j.row.Outcome())
 	}
+	if imported := m.Import != nil || m.Log != nil; j.row.FromIntervals && imported && m.Outcome == rundir.Lost {
+		j.add(Warning, "the log ends at %s without a summary: if the run went on, the rest is not in the log", table.Clock(j.row.DurationSeconds))
+	}
 	if j.row.FromIntervals {
 		j.add(Warning, "the tool printed no summary: rates and counts are computed from its intervals, and the latency of the whole run is unknown")
 	}
