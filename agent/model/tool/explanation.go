@@ -75,14 +75,22 @@ func fewThreads(v *cause.View) (cause.Found, bool) {
 	return cause.Found{Of: "threads", Part: 1, Evidence: text}, true
 }
 
-// leastPause is the time in seconds that a transaction must spend outside, and travelling how many round trips a
-// statement takes at most, with what the sample does not see.
-const leastPause, travelling = 1e-3, 5
+const (
+	// leastPause is the time in seconds that a transaction must spend outside, and travelling how many round trips a
+	// statement takes at most, with what the sample does not see.
+	leastPause, travelling = 1e-3, 5
+	// fewStatements is how many statements a transaction has at most if the tool does not print that.
+	fewStatements = 10
+)
 
 // pauses finds that clients spent far more time outside of the servers than round trips take.
 func pauses(v *cause.View) (cause.Found, bool) {
 	outside := v.Share * v.Threads / v.Throughput
-	travelled := v.RoundTrip * max(1, v.Statements)
+	statements := v.Statements
+	if !(statements >= 1) {
+		statements = fewStatements
+	}
+	travelled := v.RoundTrip * statements
 	if !(outside >= leastPause) || !(travelled >= 0) || travelling*travelled >= outside || v.Opened >= 0.5 {
 		return cause.Found{}, false
 	}

@@ -4,13 +4,10 @@ import (
 	"fmt"
 
 	"github.com/benchwatch/benchwatch/agent/model/cause"
+	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/engine/mysql"
-	"github.com/benchwatch/benchwatch/agent/model/measure"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 )
-
-// queued is the applier's queue of a member of a group only: other servers have queues, too.
-var queued = measure.NewEvidence(measure.Server, measure.ValueOf(applierQueue))
 
 var _ = cause.Declare(cause.Explanation{
 	Engine: mysql.Name,
@@ -21,9 +18,10 @@ var _ = cause.Declare(cause.Explanation{
 	}},
 })
 
-// fullQueue finds a member whose queue reached the threshold from which on the group holds writes back.
+// fullQueue finds a member whose queue reached the threshold from which on the group holds writes back. Only members of a
+// group have that setting.
 func fullQueue(v *cause.View) (cause.Found, bool) {
-	most, threshold := v.Max(queued), v.Number("group_replication_flow_control_applier_threshold")
+	most, threshold := v.Max(engine.ReplicationQueue), v.Number("group_replication_flow_control_applier_threshold")
 	if v.Setting("group_replication_flow_control_mode") == "DISABLED" || !(threshold > 0) || !(most >= threshold) {
 		return cause.Found{}, false
 	}

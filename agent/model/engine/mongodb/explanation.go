@@ -67,7 +67,7 @@ func executed(v *cause.View) float64 { return v.Mean(engine.QueryRate) * v.Secon
 
 func withoutIndex(v *cause.View) (cause.Found, bool) {
 	read, sent, n := v.Increase(examined), v.Increase(returned), executed(v)
-	if !(read/n >= manyDocuments) || read < farBeyond*sent || v.ForeignShare > 0.3 {
+	if !(read/n >= manyDocuments) || read < farBeyond*sent || v.ForeignShare > 0.3 || v.Increase(sorts) >= 0.5*n { // which has a cause of its own
 		return cause.Found{}, false
 	}
 	text := fmt.Sprintf("%s documents examined for %s returned, %s for each operation", table.Rounded(read), table.Rounded(sent), table.Rounded(read/n))
@@ -91,7 +91,7 @@ func sorting(v *cause.View) (cause.Found, bool) {
 	if !(sorted >= 0.3*n) || !(read/n >= manyDocuments) {
 		return cause.Found{}, false
 	}
-	return cause.Found{Part: min(0.6, sorted/n), Evidence: fmt.Sprintf("%s of %s operations sorted without an index, from %s documents each",
+	return cause.Found{Part: min(0.9, sorted/n, read/v.Seconds*documentSeconds/v.ServerCores), Evidence: fmt.Sprintf("%s of %s operations sorted without an index, from %s documents each",
 		table.Rounded(sorted), table.Rounded(n), table.Rounded(read/n))}, true
 }
 

@@ -79,7 +79,6 @@ var (
 var (
 	LocksHeldSeconds    = measure.NewCounter("mysql_row_locks_held_seconds_total", "Time that clients waited for row locks, by the session that held them for more than a second: its user and what it does (information_schema.INNODB_LOCK_WAITS; MySQL 8: performance_schema.data_lock_waits). Read every two seconds while sessions wait.", "holder")
 	SnapshotHeldSeconds = measure.NewCounter("mysql_snapshot_held_seconds_total", "Time for which the oldest transaction was older than five seconds, by its session: its user and what it does (information_schema.INNODB_TRX). Read every four seconds while the history list is long.", "holder")
-	OldestTransaction   = measure.NewGauge("mysql_oldest_transaction_seconds", "Age of the oldest transaction, when it was read.")
 )
 
 // The measures of InnoDB.
@@ -110,7 +109,6 @@ var (
 	LockWaitRate    = measure.NewEvidence(measure.Server, measure.RateOf(rowLockWaits))
 	LocksHeld       = measure.NewEvidence(measure.Server, measure.RateOf(LocksHeldSeconds))
 	SnapshotHeld    = measure.NewEvidence(measure.Server, measure.RateOf(SnapshotHeldSeconds))
-	OldestAge       = measure.NewEvidence(measure.Server, measure.ValueOf(OldestTransaction))
 	commitsInBinlog = measure.NewEvidence(measure.Server, measure.RateOf(binlogCommits))
 	groupsInBinlog  = measure.NewEvidence(measure.Server, measure.RateOf(groupCommits))
 )

@@ -50,7 +50,7 @@ func (h *held) read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, wait
 	if err := h.readHolders(ctx, q, tick, waiting); err != nil {
 		return err
 	}
-	if err := h.readOldest(ctx, q, tick, out); err != nil {
+	if err := h.readOldest(ctx, q, tick); err != nil {
 		return err
 	}
 	h.locks.set(out, mysql.LocksHeldSeconds)
@@ -85,7 +85,7 @@ func (h *held) readHolders(ctx context.Context, q mysql.Querier, tick *mysql.Tic
 	return nil
 }
 
-func (h *held) readOldest(ctx context.Context, q mysql.Querier, tick *mysql.Tick, out *engine.Status) error {
+func (h *held) readOldest(ctx context.Context, q mysql.Querier, tick *mysql.Tick) error {
 	length, known := tick.Status.Number("Innodb_history_list_length")
 	if !known || length < longHistory || time.Since(h.snapshots.at) < oldestEvery {
 		return nil
@@ -96,7 +96,6 @@ func (h *held) readOldest(ctx context.Context, q mysql.Querier, tick *mysql.Tick
 		return err
 	}
 	age, _ := rows[0].Number("age")
-	out.Set(mysql.OldestTransaction, age)
 	if age >= oldTransaction {
 		h.snapshots.add(holderName(rows[0]), seconds)
 	}
@@ -203,13 +202,13 @@ const fewerStatements = 0.25
 
 // keptVersions finds that the throughput fell while the history list grew behind an old transaction.
 func keptVersions(v *cause.View) (cause.Found, bool) {
-	name, _, _ := most(v.IncreaseBy(mysql.SnapshotHeld, "holder"))
+	name, seconds, _ := most(v.IncreaseBy(mysql.SnapshotHeld, "holder"))
 	short, long := v.Ends(engine.HistoryList)
 	fast, slow := v.Ends(engine.QueryRate)
 	lost := 1 - slow/fast
 	if name == "" || !(long >= longHistory) || !(long >= 2*short) || !(lost >= fewerStatements) {
 		return cause.Found{}, false
 	}
-	return cause.Found{Of: name, Part: min(0.95, lost+0.2), Evidence: fmt.Sprintf("the history list grew from %s to %s while %s kept a transaction open for up to %s s; statements a second fell from %s to %s",
-		table.Rounded(short), table.Rounded(long), name, table.Rounded(v.Max(mysql.OldestAge)), table.Rounded(fast), table.Rounded(slow))}, true
+	return cause.Found{Of: name, Part: min(0.95, lost+0.2), Evidence: fmt.Sprintf("the history list grew from %s to %s while %s kept a transaction open for at least %s s; statements a second fell from %s to %s",
+		table.Rounded(short), table.Rounded(long), name, table.Rounded(oldTransaction+seconds), table.Rounded(fast), table.Rounded(slow))}, true
 }
