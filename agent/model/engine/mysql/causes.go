@@ -72,7 +72,7 @@ var _ = cause.Declare(cause.Explanation{
 			Find:  flushedCommits, Test: "repeat with innodb_flush_log_at_trx_commit=2 and sync_binlog=0, for the test only; a disk with a protected write cache has the same effect",
 		},
 		{
-			Name: "deadlocks", Of: []cause.Limit{cause.RowLocks},
+			Name: "deadlocks", Of: append([]cause.Limit{cause.RowLocks}, cause.CPU...),
 			Reads: "deadlocks for each transaction",
 			Find:  deadlocked, Test: "change rows in the same order in all transactions; repeat with READ COMMITTED, which locks no gaps",
 		},
@@ -396,7 +396,11 @@ func deadlocked(v *cause.View) (cause.Found, bool) {
 	if level := v.Setting("transaction_isolation"); level != "" {
 		text += "; transaction_isolation is " + level
 	}
-	return cause.Found{Part: min(0.9, 10*share), Evidence: text}, true
+	part := min(0.9, 10*share)
+	if v.Limit != cause.RowLocks { // of the CPU, the work of the transactions that were undone
+		part = share / (1 + share)
+	}
+	return cause.Found{Part: part, Evidence: text}, true
 }
 
 // lockedBy returns the search for a state of sessions; several are separated by |.
