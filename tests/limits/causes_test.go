@@ -236,7 +236,7 @@ var causes = map[string]planted{
 	},
 	"nothing planted in point selects of 16":    {args: []string{"oltp_point_select", "--threads=16"}},
 	"nothing planted in oltp_delete":            {args: []string{"oltp_delete"}},
-	"nothing planted in bulk inserts":           {args: []string{"bulk_insert"}},
+	"nothing planted in oltp_update_index":      {args: []string{"oltp_update_index", "--rand-type=uniform"}},
 	"nothing planted in select_random_points":   {args: []string{"select_random_points"}},
 	"nothing planted in reads of rows":          {event: `con:query("SELECT c FROM sbtest1 WHERE id = " .. sysbench.rand.uniform(1, 100000))`},
 	"nothing planted in oltp_read_only":         {args: []string{"oltp_read_only"}},

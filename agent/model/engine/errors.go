@@ -34,6 +34,12 @@ func Explain(cause error, format string, args ...any) error {
 	return &explained{text: text, cause: cause}
 }
 
+// IsSilence reports whether the text of a recorded error says that a server did not answer. A server that refuses a login
+// does answer.
+func IsSilence(text string) bool {
+	return strings.HasPrefix(text, "no answer") || strings.HasPrefix(text, "nothing is listening")
+}
+
 // OneLine returns a server's text in a form that can be logged and shown: without secrets, with
 // each run of white space and control characters as one space.
 func OneLine(text string) string {

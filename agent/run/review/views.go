@@ -80,7 +80,7 @@ func silent(h *record.History) map[string]string {
 	all := map[string]string{}
 	for _, s := range h.Servers {
 		server := h.Snapshot.Meta.Servers.Server(s.Target)
-		if server == nil || server.Proxy || s.Ticks < limits.LeastSamples || float64(s.Unanswered) < mostlySilent*float64(s.Ticks) {
+		if server == nil || server.Proxy || s.Ticks < limits.LeastSamples || float64(s.Unanswered) < mostlySilent*float64(s.Ticks) || !slices.ContainsFunc(s.Errors, engine.IsSilence) {
 			continue
 		}
 		all[s.Target] = fmt.Sprintf("%s did not answer %d of %d samples", s.Target, s.Unanswered, s.Ticks)

@@ -64,12 +64,13 @@ func (p *prober) probeSessions(ctx context.Context, s *engine.Status, router boo
 	return nil
 }
 
-// isAcknowledged reports whether writes wait until other members have acknowledged them: seen on 6.0 with w: majority and
-// a member that is stopped. Reads wait for other futures, too.
+// isAcknowledged reports whether writes wait until other members have acknowledged them, by the latch in which a write with
+// w: majority waits for a member that is stopped (AnonymousLockable on 6.0.5). Reads wait for other things there.
 func isAcknowledged(group document) bool {
 	switch group.text("_id", "op") {
 	case "insert", "update", "remove":
-		return group.text("_id", "latch") == "FutureResolution"
+		latch := group.text("_id", "latch")
+		return latch == "FutureResolution" || latch == "AnonymousLockable"
 	}
 	return false
 }
