@@ -68,7 +68,7 @@ func (p *prober) probeSessions(ctx context.Context, s *engine.Status, router boo
 // w: majority waits for a member that is stopped (AnonymousLockable on 6.0.5). Reads wait for other things there.
 func isAcknowledged(group document) bool {
 	switch group.text("_id", "op") {
-	case "insert", "update", "remove":
+	case "insert", "update", "remove", "command": // an update that was applied is a command again
 		latch := group.text("_id", "latch")
 		return latch == "FutureResolution" || latch == "AnonymousLockable"
 	}
