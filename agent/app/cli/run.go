@@ -64,6 +64,7 @@ type runCommand struct {
 	waitReady bool
 	abort     *aborting
 	require   *requiring
+	captures  *capturing
 	// aborted: a condition of --abort-when held. terminated: SIGTERM came, whose sender waits for
 	// this process.
 	aborted, terminated bool
@@ -97,6 +98,7 @@ func newRun() *cobra.Command {
 	addFormat(cmd, &r.format, text, jsonFormat)
 	r.abort = addAborting(cmd)
 	r.require = addRequiring(cmd)
+	r.captures = addCapturing(cmd)
 	r.selecting = addSelecting(cmd)
 	cmd.text(&r.tool, "tool", "NAME", "Benchmark tool (default: recognised from the command)")
 	cmd.text(&r.id, "run-id", "ID", "Id of the run (default: start time, workload and threads)")
@@ -205,7 +207,7 @@ func (r *runCommand) check() error {
 	if len(r.command) == 0 {
 		return &exitError{Status: exitUsage, Err: errors.New("no command given"), Hint: "benchwatch run sysbench … run"}
 	}
-	if err := errors.Join(r.abort.check(), r.require.check()); err != nil {
+	if err := errors.Join(r.abort.check(), r.require.check(), r.captures.check()); err != nil {
 		return err
 	}
 	switch {
@@ -303,7 +305,7 @@ func (r *runCommand) describe() (commandline.Command, rundir.Meta, error) {
 		Verb: d.Command, Workload: d.Workload, Threads: d.Threads, Target: d.Target, Database: d.Database,
 		Place: command.Place, Selection: r.selection(),
 		DurationSeconds: d.Duration.Seconds(), RatePerSecond: d.Rate, ReportIntervalSeconds: d.ReportInterval.Seconds(),
-		Required: r.require.texts, Command: command.Redacted, Generator: host,
+		Required: r.require.texts, CaptureWhen: r.captures.texts, Command: command.Redacted, Generator: host,
 		Clock: rundir.NewClock(clock.System), StartedAt: began, LatencyPercentile: d.LatencyPercentile,
 	}
 	if r.timeout > 0 {

@@ -130,6 +130,7 @@ func New(opts Options) (*Observer, error) {
 		Tools: o.tools, Topology: o.currentTopology, Logs: o.logs, Limits: o.limits,
 		Sampler: serversAndMachines{o.sampler, o.hosts}, Logins: logins{o}, Sink: sink{o.markers, o.alerts, o.page},
 		Clock: opts.Clock, Samples: axis, Logger: opts.Logger,
+		AwaitCondition: o.awaitCondition,
 	}
 	if o.witnesses != nil {
 		watched.Witnesses = o.witnesses

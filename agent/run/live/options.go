@@ -38,6 +38,9 @@ type Options struct {
 
 	// Machine is this machine; default: as reported by the system.
 	Machine *topology.Machine
+	// AwaitCondition waits until a condition of --capture-when holds, and returns it with its value; empty when the context
+	// is done. nil: the conditions are ignored.
+	AwaitCondition func(context.Context, rundir.Directory, *rundir.Meta) string
 	// Clock of this machine; nil: clock.System. Samples is the axis of the frames; zero: the wall
 	// clock.
 	Clock   *clock.Clock

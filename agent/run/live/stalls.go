@@ -14,6 +14,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
 	"github.com/benchwatch/benchwatch/agent/run/record"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
 	"github.com/benchwatch/benchwatch/agent/run/stall"
 )
 
@@ -46,6 +47,7 @@ type stalls struct {
 	failing    map[string]bool // targets that did not answer
 	uncaptured int
 
+	asked    chan string // a condition of --capture-when holds
 	triggers chan string // has room for one: while it is dealt with, others are of the same stall
 	// The rest belongs to the goroutine that captures.
 	number int
@@ -135,7 +137,10 @@ func (s *stalls) isOver(ago time.Duration) bool {
 	defer s.mu.Unlock()
 	_, isDip := s.detector.Current()
 	length := s.detector.Length()
-	return !isDip && ago.Seconds() > 1.5*max(length, 0)+lateness.Seconds()
+	if !(length > 0) {
+		length = 1
+	}
+	return !isDip && ago.Seconds() > 1.5*length+lateness.Seconds()
 }
 
 // dip returns the worst dip since a place on the run's axis; false if there was none.
@@ -209,14 +214,17 @@ func (t *tracker) armStalls() {
 // startWatch looks for stalls until the returned function was called and the watch has ended.
 func (t *tracker) startWatch(ctx context.Context) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		t.watchStalls(ctx)
-	}()
+	var watches sync.WaitGroup
+	watches.Go(func() { t.watchStalls(ctx) })
+	t.mu.Lock()
+	meta := t.meta
+	t.mu.Unlock()
+	if len(meta.CaptureWhen) > 0 && meta.Mirror == nil && t.opts.AwaitCondition != nil {
+		watches.Go(func() { t.watchConditions(ctx, &meta) })
+	}
 	return sync.OnceFunc(func() {
 		cancel()
-		<-done
+		watches.Wait()
 		t.opts.Witnesses.Disarm(t.dir.ID())
 	})
 }
@@ -231,7 +239,9 @@ func (t *tracker) watchStalls(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case why := <-t.stalls.triggers:
-			t.capture(ctx, why)
+			t.capture(ctx, why, false)
+		case why := <-t.stalls.asked:
+			t.capture(ctx, why, true)
 		case <-tick.C:
 			was := late
 			if late = t.stalls.isLate(); late && !was {
@@ -241,8 +251,29 @@ func (t *tracker) watchStalls(ctx context.Context) {
 	}
 }
 
-// capture asks servers and machines until the stall is over.
-func (t *tracker) capture(ctx context.Context, why string) {
+// conditionPause is how long after a condition held the conditions are watched again.
+const conditionPause = 30 * time.Second
+
+// watchConditions has the servers asked when a condition of --capture-when holds, until ctx is done.
+func (t *tracker) watchConditions(ctx context.Context, meta *rundir.Meta) {
+	for ctx.Err() == nil {
+		held := t.opts.AwaitCondition(ctx, t.dir, meta)
+		if held == "" {
+			return
+		}
+		select {
+		case t.stalls.asked <- held:
+		default:
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(conditionPause):
+		}
+	}
+}
+
+// capture asks servers and machines until the stall is over. A capture that was asked for is kept without a dip.
+func (t *tracker) capture(ctx context.Context, why string, isAsked bool) {
 	s := &t.stalls
 	t.mu.Lock()
 	owner, meta := t.owner != nil && t.meta.Mirror == nil && !t.meta.Ended(), t.meta
@@ -252,7 +283,7 @@ func (t *tracker) capture(ctx context.Context, why string) {
 	}
 	if !s.begun.IsZero() && time.Since(s.begun) < captureDistance {
 		t.await(ctx, time.Now())
-		t.finishStall(ctx, s.position(), nil)
+		t.finishStall(ctx, s.position(), nil, false)
 		return
 	}
 	s.begun = time.Now()
@@ -276,7 +307,7 @@ func (t *tracker) capture(ctx context.Context, why string) {
 	}
 	c.End = t.now().UTC().Truncate(time.Millisecond)
 	t.await(ctx, s.begun)
-	t.finishStall(ctx, begin, c)
+	t.finishStall(ctx, begin, c, isAsked)
 }
 
 // await waits until a stall is over, or ctx is done.
@@ -310,14 +341,14 @@ func (t *tracker) moment(ctx context.Context) evidence.Moment {
 }
 
 // finishStall records a capture if there was a dip, explains and marks it.
-func (t *tracker) finishStall(ctx context.Context, since float64, c *record.Capture) {
+func (t *tracker) finishStall(ctx context.Context, since float64, c *record.Capture, isAsked bool) {
 	s := &t.stalls
 	d, ok := s.dip(since)
-	if !ok && c != nil && len(c.Moments) > 0 {
-		return // not a dip: nothing needs an explanation
-	}
 	if !ok {
-		return
+		if c != nil && isAsked {
+			t.keep(c, 0)
+		}
+		return // not a dip: nothing needs an explanation
 	}
 	e := evidence.Explanation{Reason: evidence.Unknown, Text: "nothing was captured"}
 	if c != nil {
@@ -368,4 +399,4 @@ func (t *tracker) keep(c *record.Capture, lost float64) {
 }
 
 // stallsOf prepares the state of a run.
-func stallsOf() stalls { return stalls{triggers: make(chan string, 1)} }
+func stallsOf() stalls { return stalls{triggers: make(chan string, 1), asked: make(chan string, 1)} }

@@ -79,6 +79,8 @@ type Row struct {
 
 	// Stalls are the dips of the throughput.
 	Stalls []Stall `json:"stalls,omitempty"`
+	// Captures are those of --capture-when that were made without a stall.
+	Captures []Captured `json:"captures,omitempty"`
 	// StallEffect is what the stalls cost together.
 	StallEffect *StallEffect `json:"stall_effect,omitempty"`
 
@@ -173,6 +175,7 @@ func NewObservedRow(h *record.History) Row {
 	r.queue = h.Intervals.Tally(ingest.Column{Measure: tool.QueueLength}).Last
 	r.Limits = limitsOf(h, &r, nil)
 	r.Stalls, r.StallEffect = stalls(h, &r)
+	r.Captures = captures(h, &r)
 	r.Costs = costs(h, &r)
 	r.Balances = balances(h)
 	r.ServerSettings = settingsOfRun(h.Settings)

@@ -3,6 +3,7 @@ package review
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
@@ -112,6 +113,30 @@ func dipText(d *stall.Dip) string {
 		return fmt.Sprintf("no transaction ended, %s/s before", table.Digits.Format(d.Usual))
 	}
 	return fmt.Sprintf("the throughput fell to %s transactions/s, from %s before", table.Digits.Format(d.Low), table.Digits.Format(d.Usual))
+}
+
+// Captured is what the servers said when a condition held, without a stall.
+type Captured struct {
+	// At is on the run's axis, Trigger is the condition with its value.
+	At      float64 `json:"at_seconds"`
+	Trigger string  `json:"trigger"`
+	// Reason and Evidence are as for a stall.
+	Reason   string   `json:"reason"`
+	Evidence string   `json:"evidence"`
+	Tree     []string `json:"tree,omitempty"`
+}
+
+// captures returns the captures of a run that belong to no stall.
+func captures(h *record.History, r *Row) (all []Captured) {
+	for i := range h.Captures {
+		c := &h.Captures[i]
+		if slices.ContainsFunc(r.Stalls, func(s Stall) bool { return s.Capture == c.Number }) {
+			continue
+		}
+		e := evidence.Explain(c.Clients, c.End.Sub(c.Begin).Seconds(), c.Moments)
+		all = append(all, Captured{At: h.Elapsed(c.Begin), Trigger: c.Trigger, Reason: e.Reason, Evidence: e.Text, Tree: e.Tree})
+	}
+	return all
 }
 
 // Title is the length and the begin of a stall: "8.2 s from 0:41".

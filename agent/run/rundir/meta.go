@@ -54,6 +54,8 @@ type Meta struct {
 
 	// Required are the conditions of --require.
 	Required []string `json:"required,omitempty"`
+	// CaptureWhen are the conditions of --capture-when.
+	CaptureWhen []string `json:"capture_when,omitempty"`
 
 	// Command is the command line, with every secret blanked.
 	Command []string `json:"command,omitempty"`

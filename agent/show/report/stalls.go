@@ -3,6 +3,7 @@ package report
 import (
 	"strings"
 
+	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/run/review"
 	"github.com/benchwatch/benchwatch/agent/show/document"
 )
@@ -12,19 +13,19 @@ const firstStalls = 20
 
 // stallBlocks are the stalls of a run in the order of time, and what they cost.
 func stallBlocks(r *review.Row) []document.Block {
-	if r.StallEffect == nil {
-		return nil
+	var blocks []document.Block
+	if r.StallEffect != nil {
+		blocks = append(blocks, document.Prose(r.StallEffect.String()+"."))
 	}
-	blocks := []document.Block{document.Prose(r.StallEffect.String() + ".")}
+	for i := range r.Captures[:min(len(r.Captures), firstStalls)] {
+		c := &r.Captures[i]
+		blocks = append(blocks, document.Lines(document.Sentence{Strong: "captured at " + table.Clock(c.At),
+			Rest: " (" + table.Plain(c.Trigger) + "): " + c.Evidence + ".", At: &c.At}), treeBlock(c.Tree))
+	}
 	first := min(len(r.Stalls), firstStalls)
 	for i := range r.Stalls[:first] {
 		s := &r.Stalls[i]
-		blocks = append(blocks, document.Lines(stallLine(s)))
-		if len(s.Tree) > 0 {
-			tree := document.Block{Code: strings.Join(s.Tree, "\n"), Long: true}
-			tree.Fold = "Who waited for whom"
-			blocks = append(blocks, tree)
-		}
+		blocks = append(blocks, document.Lines(stallLine(s)), treeBlock(s.Tree))
 	}
 	var rest []document.Sentence
 	for i := range r.Stalls[first:] {
@@ -33,6 +34,11 @@ func stallBlocks(r *review.Row) []document.Block {
 	more := document.Lines(rest...)
 	more.Long = true
 	return append(blocks, more.Folded(len(rest), "more stall"))
+}
+
+// treeBlock shows who waited for whom, folded.
+func treeBlock(tree []string) document.Block {
+	return document.Block{Code: strings.Join(tree, "\n"), Fold: "Who waited for whom", Long: true}
 }
 
 // stallLine describes one stall.
