@@ -187,6 +187,17 @@ func (s *Scene) Worst(number func(*Answer) float64) (worst *Answer, n float64) {
 	return worst, n
 }
 
+// Most reports whether something holds in at least half of the answers. The last one may come when the stall is over.
+func (s *Scene) Most(holds func(*Answer) bool) bool {
+	n := 0
+	for _, a := range s.Answers {
+		if holds(a) {
+			n++
+		}
+	}
+	return n > 0 && 2*n >= len(s.Answers)-1
+}
+
 // Share returns a number of sessions as a share of the clients, or of the active sessions if the clients are unknown.
 func (s *Scene) Share(sessions float64, a *Answer) float64 {
 	of := s.Clients

@@ -33,6 +33,9 @@ func blocked(s *Scene) (Found, bool) {
 		return Found{}, false
 	}
 	kind, _ = worst.most()
+	if !s.Most(func(a *Answer) bool { return s.Share(float64(a.Waiting[kind]), a) >= least }) {
+		return Found{}, false
+	}
 	f := Found{Name: string(kind), Share: s.Share(n, worst), Tree: worst.Tree(shownInTree)}
 	waited := fmt.Sprintf("%s waited for the %s", s.clients(n), kind)
 	r := worst.rootFor(kind)

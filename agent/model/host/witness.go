@@ -179,7 +179,7 @@ func isStopped(name string) func(*evidence.Scene) (evidence.Found, bool) {
 				looks, which = looks+1, a.Texts[name]
 			}
 		}
-		if looks == 0 {
+		if !s.Most(func(a *evidence.Answer) bool { return a.Values[name] > 0 }) {
 			return evidence.Found{}, false
 		}
 		return evidence.Found{Share: 1, Text: fmt.Sprintf("%s was stopped by a signal (state T) at %d of %s",
