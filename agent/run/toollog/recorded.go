@@ -50,10 +50,7 @@ func (s *Set) Add(m *rundir.Meta) {
 // recordedRuns returns the newest runs of a log, newest first: those with its path, and those whose last bytes are
 // in the file with the inode.
 func (s *Set) recordedRuns(path string, i inode) (runs []*recordedRun) {
-	s.mu.Lock()
-	entries := slices.Clone(s.recorded)
-	s.mu.Unlock()
-	for _, e := range slices.Backward(entries) {
+	for _, e := range slices.Backward(s.entries()) {
 		if e.path != path && !slices.Contains(e.inodes, i) {
 			continue
 		}
@@ -63,6 +60,12 @@ func (s *Set) recordedRuns(path string, i inode) (runs []*recordedRun) {
 		}
 	}
 	return runs
+}
+
+func (s *Set) entries() []runEntry {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.recorded)
 }
 
 func (s *Set) loadRecorded(id string) (*recordedRun, error) {
@@ -129,7 +132,7 @@ func (s *Set) end(r *recordedRun) {
 // followMoved follows the logs of runs that had not ended when an earlier agent stopped and whose files were
 // renamed or are gone.
 func (s *Set) followMoved() {
-	for _, e := range slices.Backward(slices.Clone(s.recorded)) {
+	for _, e := range slices.Backward(s.entries()) {
 		r, err := s.loadRecorded(e.id)
 		if s.follower(e.path) != nil || err != nil || r.meta.Ended() {
 			continue
