@@ -31,6 +31,7 @@ type runsCommand struct {
 // newRuns returns `runs`, which lists runs without a command below it.
 func newRuns() *cobra.Command {
 	parent := newRunsList("runs")
+	parent.Short = "List, import or remove runs. `runs` alone lists them, the newest last."
 	parent.AddCommand(newRunsList("list"), newRunsRemove(), newRunsImport())
 	return parent
 }

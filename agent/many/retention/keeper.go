@@ -3,7 +3,6 @@ package retention
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"strings"
@@ -210,7 +209,7 @@ func (k *Keeper) explain(p *Plan) {
 	}
 	if len(kept) > 0 && len(k.kept) == 0 {
 		k.Log.Info("runs beyond the limits are kept, since they are needed", "runs", len(kept),
-			"for example", fmt.Sprintf("%s: %s", p.firstKept().Dir.ID(), p.firstKept().Kept))
+			"run", p.firstKept().Dir.ID(), "because", p.firstKept().Kept)
 	}
 	k.kept = kept
 	k.update(func(s *Stats) { s.Kept = len(kept) })
