@@ -177,8 +177,8 @@ func (s *scaled) spent() time.Duration {
 	return s.of.Boot() - s.started
 }
 
-// passed is how long the clock has run, by its own time.
-func (s *scaled) passed() time.Duration { return time.Duration(float64(s.spent()) * s.speed) }
+// replayedTime is how long the clock has run, by its own time.
+func (s *scaled) replayedTime() time.Duration { return time.Duration(float64(s.spent()) * s.speed) }
 
 // until is how long it takes, by the other clock, until this clock has run for d.
 func (s *scaled) until(d time.Duration) time.Duration {
@@ -188,8 +188,8 @@ func (s *scaled) until(d time.Duration) time.Duration {
 // Clock returns s as a clock.
 func (s *scaled) Clock() *clock.Clock {
 	return &clock.Clock{
-		Wall: func() time.Time { return s.wall.Add(s.passed()) },
-		Boot: func() time.Duration { return s.base + s.passed() },
+		Wall: func() time.Time { return s.wall.Add(s.replayedTime()) },
+		Boot: func() time.Duration { return s.base + s.replayedTime() },
 		ID:   s.id,
 	}
 }

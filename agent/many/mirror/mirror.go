@@ -134,7 +134,7 @@ func heldIn(path string) (Held, error) {
 	if err != nil {
 		return Held{}, err
 	}
-	return held(f, info.Size())
+	return contentOf(f, info.Size())
 }
 
 func (m *Mirror) exists() bool {

@@ -163,8 +163,8 @@ func Hash(data []byte) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// held describes the first size bytes of a file; it returns a zero Held if the file is shorter.
-func held(f *os.File, size int64) (Held, error) {
+// contentOf describes the first size bytes of a file; it returns a zero Held if the file is shorter.
+func contentOf(f *os.File, size int64) (Held, error) {
 	end := make([]byte, min(size, endSize))
 	_, err := f.ReadAt(end, size-int64(len(end)))
 	switch {
@@ -224,7 +224,7 @@ func readAfter(path string, have Held) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	if begin, err := held(f, have.Size); err != nil {
+	if begin, err := contentOf(f, have.Size); err != nil {
 		return nil, err
 	} else if begin != have {
 		return nil, ErrReplaced

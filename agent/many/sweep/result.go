@@ -145,7 +145,7 @@ func (r *Result) Conclusion() string {
 
 // Results sums up the sweep. rows are its runs by id.
 func (s *Sweep) Results(rows map[string]review.Row, average compare.Average) Result {
-	r := Result{ID: s.ID, Average: average, sets: s.Sets, Scale: s.Scale(), Found: s.found(), Of: s}
+	r := Result{ID: s.ID, Average: average, sets: s.Sets, Scale: s.Scale(), Found: s.seekResult(), Of: s}
 	sets := s.Sets
 	if s.Seek != nil {
 		sets = []Set{{Name: s.Sets[0].Name, Values: sortValues(s.Sets[0].Values)}}

@@ -203,8 +203,8 @@ type Found struct {
 	Lines []string `json:"lines"`
 }
 
-// found sums up a Seek.
-func (s *Sweep) found() *Found {
+// seekResult sums up a Seek.
+func (s *Sweep) seekResult() *Found {
 	if s.Seek == nil {
 		return nil
 	}

@@ -36,7 +36,7 @@ func searching(t *testing.T, k Seek, repeat int, holds func(value int) bool) (*F
 			step.Judgement = Within
 		}
 	}
-	return s.found(), steps
+	return s.seekResult(), steps
 }
 
 func TestSeekFindsTheLimit(t *testing.T) {

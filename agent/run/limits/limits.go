@@ -267,8 +267,8 @@ var (
 	roundTrips = []rule[shares]{
 		{cause.RoundTrip, func(s *shares) LimitFinding {
 			e := s.e
-			return finding(s.travelled*certainly(e.RoundTrip >= localRoundTrip || !e.beside(e.RoundTripTo)), "repeat with the tool nearer to the servers, or with more threads",
-				"each of %s statements of a transaction takes a round trip of at least %.2g ms to %s: %s of the clients' time", table.Rounded(e.Statements), e.RoundTrip*1000, e.RoundTripTo, table.Share(s.travelled))
+			return finding(s.networkShare*certainly(e.RoundTrip >= localRoundTrip || !e.beside(e.RoundTripTo)), "repeat with the tool nearer to the servers, or with more threads",
+				"each of %s statements of a transaction takes a round trip of at least %.2g ms to %s: %s of the clients' time", table.Rounded(e.Statements), e.RoundTrip*1000, e.RoundTripTo, table.Share(s.networkShare))
 		}},
 	}
 )
@@ -462,21 +462,21 @@ func (s *shares) heldBackToo() string {
 	switch {
 	case mean >= LeastShare && back >= leastBack*s.e.Threads:
 		return fmt.Sprintf(", without another %s that flow control held back", table.Rounded(back))
-	case mean < LeastShare && s.asked != nil:
+	case mean < LeastShare && s.asksForPauses != nil:
 		return fmt.Sprintf("; %s asked for flow control %s, which held writes back for %s of the time",
-			s.asked.Name, times(s.asked.FlowControlSent), table.Share(mean))
+			s.asksForPauses.Name, times(s.asksForPauses.FlowControlSent), table.Share(mean))
 	}
 	return ""
 }
 
 func (s *shares) flowControl() LimitFinding {
-	out := LimitFinding{Share: s.heldBack, Test: s.advice(cause.FlowControl)}
-	out.Evidence = "clients waited for flow control for " + s.ofClients(s.heldBack)
-	if s.paused != nil && s.paused.FlowControl.Mean >= s.heldBack {
-		out.Evidence = fmt.Sprintf("writes were held back for %s of the time", table.Share(s.heldBack))
+	out := LimitFinding{Share: s.flowControlled, Test: s.advice(cause.FlowControl)}
+	out.Evidence = "clients waited for flow control for " + s.ofClients(s.flowControlled)
+	if s.paused != nil && s.paused.FlowControl.Mean >= s.flowControlled {
+		out.Evidence = fmt.Sprintf("writes were held back for %s of the time", table.Share(s.flowControlled))
 	}
-	if s.asked != nil {
-		out.Evidence += fmt.Sprintf(", and %s asked for it %s", s.asked.Name, times(s.asked.FlowControlSent))
+	if s.asksForPauses != nil {
+		out.Evidence += fmt.Sprintf(", and %s asked for it %s", s.asksForPauses.Name, times(s.asksForPauses.FlowControlSent))
 	}
 	return out
 }

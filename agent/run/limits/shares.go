@@ -11,8 +11,9 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 )
 
-// shares divides the clients' time among what may have limited them. newShares fills it, and only the
-// conclusions about clients and rate change it afterwards. Each step takes a share of the time that the previous steps left in running and outside.
+// shares divides the clients' time among what may have limited them. newShares fills it, and only the conclusions about
+// clients and rate change it afterwards. Each step takes a share of the time that the previous steps left in running and
+// outside.
 type shares struct {
 	e *Evidence
 	// running in a server, and outside, are the time that nothing explains yet. Without sessions, all time is outside.
@@ -27,12 +28,13 @@ type shares struct {
 	waits            []cause.Wait // of the servers' engines
 	waited           []float64    // by entry of waits
 	// state is the wait of class other, without an entry in waits, that took most of the time.
-	state         string
-	inState       float64
-	paused, asked *ServerEvidence // of flow control
-	heldBack      float64
-	travelled     float64
-	found         float64 // the sum of the shares that are large enough for a finding
+	state   string
+	inState float64
+	// paused is the server that was paused longest by flow control, asksForPauses the one that asked for it.
+	paused, asksForPauses *ServerEvidence
+	flowControlled        float64 // writes held back
+	networkShare          float64 // round trips
+	foundShare            float64 // the sum of the shares that are large enough for a finding
 }
 
 // serverShares are the shares of the time that the state of one server explains.
@@ -115,7 +117,7 @@ const (
 // newShares divides the clients' time. The order of the steps matters: a state that stops a server
 // comes before the time that its sessions seem to run, and this before what is left outside.
 func newShares(e *Evidence) *shares {
-	s := &shares{e: e, outside: 1, paused: e.paused(), asked: e.askedForFlowControl()}
+	s := &shares{e: e, outside: 1, paused: e.paused(), asksForPauses: e.askedForFlowControl()}
 	for i := range e.Servers {
 		s.servers = append(s.servers, &serverShares{ServerEvidence: &e.Servers[i]})
 	}
@@ -149,8 +151,8 @@ func newShares(e *Evidence) *shares {
 		}
 	}
 	s.takeProxyThreads()
-	s.travelled = s.onTheWay()
-	take(s.travelled, &s.outside, &s.running)
+	s.networkShare = s.onTheWay()
+	take(s.networkShare, &s.outside, &s.running)
 	return s
 }
 
@@ -159,12 +161,12 @@ func (s *shares) find(share float64) bool {
 	if !(share >= LeastShare) {
 		return false
 	}
-	s.found += rounded(share)
+	s.foundShare += rounded(share)
 	return true
 }
 
-// unfound is the share of the clients' time that the findings so far do not explain.
-func (s *shares) unfound() float64 { return 1 - min(1, s.found) }
+// unexplained is the share of the clients' time that no finding explains so far.
+func (s *shares) unexplained() float64 { return 1 - min(1, s.foundShare) }
 
 // rounded returns a share with the precision of findings.
 func rounded(share float64) float64 { return math.Round(min(1, share)*1000) / 1000 }
@@ -392,12 +394,12 @@ func (s *shares) advice(limit cause.Limit) string { return cause.Advice(s.e.engi
 
 // takeFlowControl takes the time in which writes were held back, beyond what the sessions show.
 func (s *shares) takeFlowControl() {
-	s.heldBack = s.byClass[engine.FlowControlWait]
+	s.flowControlled = s.byClass[engine.FlowControlWait]
 	if s.paused != nil {
-		take(s.paused.FlowControl.Mean-s.heldBack, &s.running, &s.outside)
-		s.heldBack = max(s.heldBack, s.paused.FlowControl.Mean)
+		take(s.paused.FlowControl.Mean-s.flowControlled, &s.running, &s.outside)
+		s.flowControlled = max(s.flowControlled, s.paused.FlowControl.Mean)
 	}
-	s.find(s.heldBack)
+	s.find(s.flowControlled)
 }
 
 // takeReportedCPU takes the time of sessions that run while nearly all cores of the server's machine are busy, if no
@@ -429,13 +431,13 @@ func (s *shares) takeCores(m *machineShares) {
 	if rest+worked == 0 {
 		return
 	}
-	m.waited = min(rest, s.unfound()) // threads that serve no client wait, too
+	m.waited = min(rest, s.unexplained()) // threads that serve no client wait, too
 	byOthers, alone := m.withoutOthers(m.waited)
 	if s.find(byOthers) {
 		m.byOthers = byOthers
 		m.waited -= byOthers
 	}
-	if ran := min(worked*m.CPU.High, s.unfound()-m.waited); ran > 0 && m.CPU.High >= busy && alone >= BusyCPU {
+	if ran := min(worked*m.CPU.High, s.unexplained()-m.waited); ran > 0 && m.CPU.High >= busy && alone >= BusyCPU {
 		m.ran = ran
 	}
 	s.find(m.waited + m.ran)
