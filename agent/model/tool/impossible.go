@@ -20,6 +20,9 @@ const (
 // that are no number, percentiles of 0 and those below the minimum. damaged: something was removed that makes the line
 // unreliable. kept is false for an interval of which nothing should be used, since its numbers come from one difference.
 func (r *Report) dropImpossible() (kept, damaged bool) {
+	if r.isPossible() {
+		return true, false
+	}
 	impossible := func(v float64) bool { return !(v >= 0 && v <= mostPerSecond) }
 	rates, counts := len(r.Rates), len(r.Counts)
 	r.Rates = slices.DeleteFunc(r.Rates, func(v Rate) bool { return impossible(v.PerSecond) })
@@ -44,4 +47,32 @@ func (r *Report) dropImpossible() (kept, damaged bool) {
 		return least.Known && l.Seconds < roundedDown*least.Value
 	})
 	return true, damaged
+}
+
+// isPossible reports quickly that nothing has to be removed, as in nearly all reports.
+func (r *Report) isPossible() bool {
+	for i := range r.Rates {
+		if v := r.Rates[i].PerSecond; !(v >= 0 && v <= mostPerSecond) {
+			return false
+		}
+	}
+	for i := range r.Counts {
+		if r.Counts[i].N >= mostCount {
+			return false
+		}
+	}
+	percentiles, least := false, false
+	for i := range r.Latencies {
+		l := &r.Latencies[i]
+		if !(l.Seconds >= 0 && l.Seconds <= math.MaxFloat64) {
+			return false
+		}
+		if strings.HasPrefix(l.Stat, "p") {
+			if percentiles = true; l.Seconds == 0 {
+				return false
+			}
+		}
+		least = least || l.Stat == "min"
+	}
+	return !percentiles || !least
 }

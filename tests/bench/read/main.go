@@ -37,7 +37,7 @@ func read(name, path string) error {
 	}
 	defer r.Close()
 	r.Finish()
-	p := t.NewParser(tool.Description{})
+	p := t.NewFront(tool.Description{}).Parser()
 	lines, reports := 0, 0
 	emit := func(*tool.Report) { reports++ }
 	var before, after runtime.MemStats
