@@ -2,6 +2,7 @@ package tool
 
 import (
 	"bytes"
+	"slices"
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/base/prefix"
@@ -21,6 +22,7 @@ type Front struct {
 	parser    Parser
 	strippers [2]prefix.Stripper // by stream
 	source    []byte             // empty: none so far
+	others    []string           // containers whose lines were left out, at most mostOthers
 	emit      func(*Report)      // of the current call
 	take      func(*Report)
 	facts     facts
@@ -68,6 +70,7 @@ func (f *Front) Parse(l Line, emit func(*Report)) Verdict {
 	stripper.Written = f.Written
 	stripped := stripper.Strip(l.Text)
 	if len(f.source) > 0 && len(stripped.Source) > 0 && !bytes.Equal(f.source, stripped.Source) {
+		f.leaveOut(stripped.Source)
 		return Ignored
 	}
 	if l.Text = stripped.Text; f.Before != nil {
@@ -96,3 +99,15 @@ func (f *Front) Close(emit func(*Report)) {
 	f.emit = emit
 	f.parser.Close(f.take)
 }
+
+// mostOthers bounds the names of containers that are kept.
+const mostOthers = 8
+
+func (f *Front) leaveOut(source []byte) {
+	if len(f.others) < mostOthers && !slices.ContainsFunc(f.others, func(known string) bool { return known == string(source) }) {
+		f.others = append(f.others, string(source))
+	}
+}
+
+// LeftOut returns the containers whose lines were left out.
+func (f *Front) LeftOut() []string { return slices.Clone(f.others) }

@@ -35,6 +35,7 @@ type Feed struct {
 
 	mu     sync.Mutex
 	parser tool.Parser
+	front  *tool.Front // of parser; nil for a group
 	state  *state
 	axis   axis
 	clock  time.Time
@@ -60,7 +61,8 @@ func NewFeed(t *tool.Tool, meta *rundir.Meta) *Feed {
 		f.parser = newGroupParser(t, meta)
 		f.state.setTool(t, meta.Verb)
 	default:
-		f.parser = t.NewFront(meta.Description()).Parser()
+		f.front = t.NewFront(meta.Description())
+		f.parser = f.front.Parser()
 		f.state.setTool(t, meta.Verb)
 	}
 	return f
@@ -181,6 +183,9 @@ func (f *Feed) Snapshot(meta rundir.Meta, now time.Time) Snapshot {
 	defer f.mu.Unlock()
 	snap := f.state.snapshot(meta, now)
 	snap.CatchingUp = f.behind > 0
+	if f.front != nil {
+		snap.LeftOut = f.front.LeftOut()
+	}
 	if g, ok := f.parser.(*groupParser); ok {
 		snap.Generators = g.states()
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/base/prefix"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
 // stamps are prefixes with the time of line n.
@@ -178,5 +179,19 @@ func TestOwnTextIsKept(t *testing.T) {
 				t.Errorf("recording %d of %s:\n%s", i, tl.Name, d)
 			}
 		}
+	}
+}
+
+// TestLeftOut guards that a run names the containers of its log that it leaves out.
+func TestLeftOut(t *testing.T) {
+	tl := allTools.ByName("sysbench")
+	f := NewFeed(tl, new(rundir.Meta))
+	for line := range strings.Lines(string(recordings(t, tl)[0])) {
+		for _, text := range []string{"gen-1  | " + line, "db-1  | ready for connections"} {
+			f.line(tool.Line{Text: []byte(strings.TrimSuffix(text, "\n"))}, time.Time{}, false)
+		}
+	}
+	if left := f.Snapshot(rundir.Meta{}, time.Now()).LeftOut; !slices.Equal(left, []string{"db-1"}) {
+		t.Errorf("left out: %v", left)
 	}
 }

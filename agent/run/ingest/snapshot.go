@@ -48,6 +48,9 @@ type Snapshot struct {
 	// Summary is nil until the tool has ended, and if it reported nothing.
 	Summary *Summary
 
+	// LeftOut are the containers whose lines are in the output, but not in the run.
+	LeftOut []string
+
 	// Generators of a group, in their order.
 	Generators []Generator
 

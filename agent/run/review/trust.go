@@ -96,6 +96,9 @@ func (j *judge) outcome() {
 	if s := j.h.Snapshot.Summary; s != nil && s.Estimated > 0 {
 		j.add(Warning, "%s printed no summary: its part of rates and counts is computed from its intervals, and the latency of the whole run is unknown", table.Plural(s.Estimated, "generator"))
 	}
+	if names := j.h.Snapshot.LeftOut; len(names) > 0 {
+		j.add(Note, "the log has lines of several containers: those of %s are left out", table.Join(names))
+	}
 	if s := j.h.Snapshot.Summary; s != nil && s.Parts > 1 {
 		j.add(Note, "the output has %d summaries: counts are added up; percentiles can't be and are left out", s.Parts)
 	}
