@@ -1,4 +1,4 @@
-// Proxy: the cost of a connection through Atlas, ProxySQL or HAProxy, as a
+// Proxy: the cost of a connection through a proxy, what its queue and its threads did, and a
 // comparison of two otherwise identical runs.
 
 import { BigValueTextMode } from '@grafana/grafana-foundation-sdk/common';
@@ -12,8 +12,9 @@ import { agent, now, type Query, exporter as series } from './query';
 import { limits } from './threshold';
 
 const choose = 'Choose two finished runs';
-const noProxy = 'No proxy of the selected run is sampled (engine: atlas), and neither ProxySQL nor HAProxy is scraped';
-const noAtlas = "No Atlas of the selected run is sampled, or it does not run on the agent's host";
+const noProxy = 'No proxy of the selected run is sampled, and neither ProxySQL nor HAProxy is scraped';
+const noProcess = "No proxy of the selected run is sampled, or it does not run on the agent's host";
+const noQueue = 'No proxy of the selected run is sampled, or its kind does not report it';
 
 /** Series of ProxySQL or HAProxy, of the clusters of the selected runs. */
 const exporter = (by: string, expr: string, legend: string, f = 'max'): Query => series(`${f} by (${by}) (${ofRunClusters(expr)})`, legend);
@@ -84,7 +85,7 @@ export const proxy: Page = {
       title: 'Busiest proxy thread',
       unit: unit.share,
       decimals: 0,
-      noData: 'No Atlas',
+      noData: 'No proxy',
       span: 6,
       limits: limits.cpu,
       filled: true,
@@ -115,7 +116,7 @@ export const proxy: Page = {
     graph({
       title: 'Proxy CPU',
       unit: unit.cores,
-      noData: noAtlas,
+      noData: noProcess,
       span: 8,
       description: 'Cores that the proxy uses, user and system. From benchwatch_proxy_cpu_seconds_total.',
       queries: [agent(serverRate('benchwatch_proxy_cpu_seconds_total', '', 'mode'), `${server} {{mode}}`)],
@@ -124,7 +125,7 @@ export const proxy: Page = {
       title: 'Proxy CPU by thread',
       unit: unit.share,
       max: 1,
-      noData: noAtlas,
+      noData: noProcess,
       span: 8,
       limits: limits.cpu,
       description:
@@ -134,10 +135,62 @@ export const proxy: Page = {
     graph({
       title: 'Proxy memory',
       unit: unit.bytes,
-      noData: noAtlas,
+      noData: noProcess,
       span: 8,
       description: 'Resident memory of the proxy. From benchwatch_proxy_resident_bytes.',
       queries: [agent(serverGauge('benchwatch_proxy_resident_bytes'), server)],
+    }),
+    graph({
+      title: 'Queue of the proxy',
+      unit: unit.count,
+      noData: noQueue,
+      span: 12,
+      description:
+        'Clients that wait in the proxy for a connection to a server. Zero is good: a client that waits is in no server. ProxyQueueGrowing fires from one client on. From benchwatch_proxy_queue_length.',
+      queries: [agent(serverGauge('benchwatch_proxy_queue_length', '', 'backend_role'), `${server} {{backend_role}}`)],
+    }),
+    graph({
+      title: 'Connections to servers and their limit',
+      unit: unit.count,
+      noData: noQueue,
+      span: 12,
+      description:
+        'Connections in use to the servers of each group, and how many the proxy allows (dashed). Clients wait while the limit is reached. From benchwatch_proxy_backend_connections and benchwatch_proxy_pool_limit.',
+      queries: [
+        agent(serverGauge('benchwatch_proxy_backend_connections', '', 'backend'), `${server} {{backend}}`),
+        agent(serverGauge('benchwatch_proxy_pool_limit', '', 'backend_role'), `${server} {{backend_role}} limit`),
+      ],
+      overrides: [{ series: / limit$/, set: [set.dashed(), set.noFill()] }],
+    }),
+    graph({
+      title: 'Sessions by server',
+      unit: unit.perSecond,
+      noData: noQueue,
+      span: 8,
+      description:
+        'Sessions, transactions or queries per second that each server gets, as the proxy counts its work. Unequal lines are an unequal distribution. From benchwatch_proxy_backend_sessions_total.',
+      queries: [agent(serverRate('benchwatch_proxy_backend_sessions_total', '', 'backend', 'backend_role'), `${server} {{backend}} {{backend_role}}`)],
+    }),
+    graph({
+      title: 'Errors and retries',
+      unit: unit.perSecond,
+      noData: noQueue,
+      span: 8,
+      description:
+        'Errors with servers by kind, and connections that were tried again, per second. ProxyRetries fires for retries. From benchwatch_proxy_backend_errors_total and benchwatch_proxy_backend_retries_total.',
+      queries: [
+        agent(serverRate('benchwatch_proxy_backend_errors_total', '', 'backend', 'kind'), `${server} {{backend}} {{kind}}`),
+        agent(serverRate('benchwatch_proxy_backend_retries_total', '', 'backend'), `${server} {{backend}} retries`),
+      ],
+    }),
+    graph({
+      title: 'Connecting to servers',
+      unit: unit.seconds,
+      noData: 'No sampled proxy measures it (HAProxy and ProxySQL do)',
+      span: 8,
+      description:
+        'Mean time that the proxy needs to connect to each server: mostly the network between them. From benchwatch_proxy_backend_connect_seconds.',
+      queries: [agent(serverGauge('benchwatch_proxy_backend_connect_seconds', '', 'backend'), `${server} {{backend}}`)],
     }),
     timeline({
       title: 'Backends',
@@ -146,7 +199,7 @@ export const proxy: Page = {
       span: 24,
       height: 7,
       description:
-        'Whether the proxy uses each of its backends. ProxyBackendDown fires for an unused one. A proxy without traffic may not detect a failed backend. From benchwatch_proxy_backend_up (Atlas), haproxy_server_status or proxysql_connpool_conns_status.',
+        'Whether the proxy uses each of its backends. ProxyBackendDown fires for an unused one. A proxy without traffic may not detect a failed backend. From benchwatch_proxy_backend_up, haproxy_server_status or proxysql_connpool_conns_status.',
       queries: [
         agent(serverGauge('benchwatch_proxy_backend_up', '', 'backend', 'backend_role'), `${server} {{backend}} {{backend_role}}`),
         exporter('instance, server', 'haproxy_server_status{state="UP"}', '{{instance}} {{server}}', 'min'),
@@ -181,8 +234,8 @@ export const proxy: Page = {
       ],
     }),
     row('Servers behind the proxy'),
-    panels.queries(8, 'engine!="atlas"'),
-    panels.threads(8, 'engine!="atlas"'),
+    panels.queries(8, 'role!="proxy"'),
+    panels.threads(8, 'role!="proxy"'),
     host.cpu(8),
     graph({
       title: 'Queries by backend (ProxySQL)',

@@ -16,12 +16,9 @@ var _ = cause.Declare(cause.Explanation{
 		Name: "pool_size", Test: "raise default_pool_size, or pool_size of the database",
 	}), cause.Cause{
 		Name: "session mode", Of: []cause.Limit{cause.ProxyQueue},
-		Reads: "`total_xact_time`, `sv_active`, `pool_mode`",
-		Find: func(v *cause.View) (cause.Found, bool) {
-			found, is := proxy.HeldConnections(v)
-			return found, is && v.Setting("pool_mode") == "session"
-		},
-		Test: "set pool_mode = transaction, unless the tool needs its session",
+		Reads: "`total_xact_time`, `sv_active`", // in other modes, clients hold a connection only within a transaction
+		Find:  proxy.HeldConnections,
+		Test:  "set pool_mode = transaction, unless the tool needs its session",
 	}, cause.Cause{
 		Name: "idle transactions", Of: []cause.Limit{cause.ProxyQueue},
 		Reads: "`total_xact_time`, `total_query_time`",

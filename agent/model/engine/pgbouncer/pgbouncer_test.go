@@ -118,6 +118,9 @@ func TestRecordedAnswers(t *testing.T) {
 			if !ok || waited <= 1 || waited > 1000 {
 				t.Errorf("waited %v s", waited)
 			}
+			if held, _ := s.Get(proxy.TransactionSecondsTotal, "sbtest"); held <= 0 {
+				t.Errorf("%v s in transactions", held)
+			}
 			enginetest.Measures(t, s, s, "proxy_queue", "proxy_waited", "proxy_sessions", "queries", "connections", "backends_up")
 			settings, err := p.(engine.Configured).Settings(t.Context())
 			if err != nil || settings["pool_mode"] != "transaction" || settings["sbtest pool_size"] != "2" || settings["auth_file"] != "" {
@@ -156,6 +159,16 @@ func TestDatabases(t *testing.T) {
 		got := backendOf(row{"name": "db", "host": c.host, "port": "5432", "paused": c.paused})
 		if got != (proxy.Backend{Address: c.address, State: c.state, Role: "db"}) {
 			t.Errorf("%+v: %+v", c, got)
+		}
+	}
+}
+
+// TestNetTimes guards that the time in transactions has no waits, never falls, and begins again with the counters.
+func TestNetTimes(t *testing.T) {
+	n := netTimes{}
+	for _, c := range []struct{ gross, waited, want float64 }{{20, 14, 6}, {20, 15, 6}, {30, 20, 10}, {3, 1, 2}} {
+		if got := n.next("db", "total_xact_time", c.gross, c.waited); got != c.want {
+			t.Errorf("%+v: %v", c, got)
 		}
 	}
 }

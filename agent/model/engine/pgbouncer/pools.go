@@ -20,6 +20,7 @@ type pools struct {
 	*engine.Status
 	config                  engine.Settings
 	databases, pools, stats []row
+	net                     netTimes
 }
 
 // set sets the metrics and returns the backends that have series.
@@ -125,16 +126,31 @@ func poolLimit(database row, users float64) float64 {
 	return limit
 }
 
-// counters are the columns of SHOW STATS with a metric. Times are in microseconds.
-var counters = []struct {
-	metric  *measure.Metric
-	column  string
-	divisor float64
-}{
-	{proxy.QueueSecondsTotal, "total_wait_time", 1e6},
-	{proxy.TransactionSecondsTotal, "total_xact_time", 1e6},
-	{proxy.QuerySecondsTotal, "total_query_time", 1e6},
+// times are the columns of SHOW STATS with a metric, in microseconds. The times of transactions and queries contain the
+// time that their clients waited for a connection to a server.
+var times = map[string]*measure.Metric{"total_xact_time": proxy.TransactionSecondsTotal, "total_query_time": proxy.QuerySecondsTotal}
+
+// netTimes are times without the waits. A wait is counted before the transaction that it belongs to, so the difference can
+// fall: then the highest value so far counts.
+type netTimes map[[2]string]netTime
+
+type netTime struct{ gross, highest float64 }
+
+func (n netTimes) next(database, column string, gross, waited float64) float64 {
+	key := [2]string{database, column}
+	last := n[key]
+	if gross < last.gross { // the counters began again
+		last = netTime{}
+	}
+	last.gross, last.highest = gross, max(last.highest, gross-waited)
+	if len(n) < maxNetTimes || n[key].gross > 0 {
+		n[key] = last
+	}
+	return last.highest
 }
+
+// maxNetTimes bounds the databases, of which only the first have series.
+const maxNetTimes = 4 * proxy.MaxBackends
 
 func (p *pools) setStats(shown []proxy.Backend) {
 	of := map[string]row{}
@@ -160,9 +176,11 @@ func (p *pools) setStats(shown []proxy.Backend) {
 		if !ok {
 			continue
 		}
-		for _, c := range counters {
-			if n, ok := r.number(c.column); ok {
-				p.Set(c.metric, n/c.divisor, b.Role)
+		waited, _ := r.number("total_wait_time")
+		p.Set(proxy.QueueSecondsTotal, waited/1e6, b.Role)
+		for column, m := range times {
+			if gross, ok := r.number(column); ok {
+				p.Set(m, p.net.next(b.Role, column, gross, waited)/1e6, b.Role)
 			}
 		}
 		if n, ok := r.number("total_xact_count"); ok {

@@ -30,10 +30,11 @@ type prober struct {
 	version string // empty: not asked since the last error
 	config  engine.Settings
 	readAt  time.Time // when config was read
+	net     netTimes
 }
 
 func newProber(t engine.Target) (*prober, error) {
-	p := &prober{target: t}
+	p := &prober{target: t, net: netTimes{}}
 	clients := t.Options[proxy.OptionAddress]
 	if clients == "" && !strings.HasPrefix(t.Address, "/") {
 		clients = t.Address
@@ -81,7 +82,7 @@ func (p *prober) probe(ctx context.Context) (*engine.Status, error) {
 			return nil, err
 		}
 	}
-	pools := &pools{Status: s, config: p.config}
+	pools := &pools{Status: s, config: p.config, net: p.net}
 	for _, part := range []struct {
 		what string
 		to   *[]row

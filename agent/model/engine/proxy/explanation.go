@@ -62,7 +62,11 @@ func fullPool(v *cause.View, setting string) (cause.Found, bool) {
 	if !(limit > 0) || !(open >= nearLimit*limit) {
 		return cause.Found{}, false
 	}
-	return cause.Found{Of: setting, Part: 0.99, Evidence: fmt.Sprintf("%s allows %s connections to its servers (%s), and %s were in use on average",
+	part := 0.99
+	if v.Mean(InTransactions) < fewUsed*open { // what holds the connections says more
+		part = 0.5
+	}
+	return cause.Found{Of: setting, Part: part, Evidence: fmt.Sprintf("%s allows %s connections to its servers (%s), and %s were in use on average",
 		v.Target, table.Rounded(limit), setting, table.Rounded(open))}, true
 }
 

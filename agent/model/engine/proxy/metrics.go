@@ -35,10 +35,10 @@ var (
 	PoolLimit = measure.NewGauge("proxy_pool_limit",
 		"Connections to the backends of a role that the proxy allows. Clients beyond it wait in its queue.", "backend_role")
 	TransactionSecondsTotal = measure.NewCounter("proxy_transaction_seconds_total",
-		"Time that clients had a connection to a backend within transactions (PgBouncer).", "backend_role")
+		"Time that clients had a connection to a backend within transactions, without waiting for it (PgBouncer).", "backend_role")
 
 	QuerySecondsTotal = measure.NewCounter("proxy_query_seconds_total",
-		"Time that clients waited for answers of a backend to their queries (PgBouncer).", "backend_role")
+		"Time that clients waited for answers of a backend to their queries, without waiting for a connection (PgBouncer).", "backend_role")
 
 	ConnectSeconds = measure.NewGauge("proxy_backend_connect_seconds",
 		"Time to connect to a backend: the mean of the last 512 connections (HAProxy), or a ping (ProxySQL).", "backend", "backend_role")
