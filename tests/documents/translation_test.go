@@ -66,7 +66,8 @@ func facts(text, file string) pageFacts {
 	}
 	text = fenced.ReplaceAllString(text, "")
 	for _, m := range heading.FindAllString(text, -1) {
-		f.Headings = append(f.Headings, m[:strings.Index(m, " ")])
+		level, _, _ := strings.Cut(m, " ")
+		f.Headings = append(f.Headings, level)
 	}
 	for _, m := range link.FindAllStringSubmatch(text, -1) {
 		to := m[1]

@@ -109,7 +109,7 @@ func runGoYCSB(args []string) error {
 			}
 		})
 	}
-	print := func() {
+	printTotal := func() {
 		mu.Lock()
 		defer mu.Unlock()
 		if len(took) == 0 {
@@ -127,11 +127,11 @@ func runGoYCSB(args []string) error {
 	}
 	for second := range seconds {
 		time.Sleep(time.Until(begin.Add(time.Duration(second+1) * time.Second)))
-		print()
+		printTotal()
 	}
 	clients.Wait()
 	fmt.Printf("Run finished, takes %s\n", time.Since(begin))
-	print()
+	printTotal()
 	return client.Disconnect(context.Background())
 }
 

@@ -54,8 +54,8 @@ func fill(r *rand.Rand, v reflect.Value) {
 			v.Set(reflect.ValueOf(joint))
 			return
 		}
-		for i := range v.NumField() {
-			fill(r, v.Field(i))
+		for _, field := range v.Fields() {
+			fill(r, field)
 		}
 	case reflect.Pointer:
 		if v.Type() == reflect.TypeFor[*cause.Stall]() {

@@ -56,7 +56,6 @@ type CaptureWriter struct {
 var ErrStallsFull = errors.New("stalls.jsonl is full")
 
 // NewCaptureWriter returns a writer, and the number of the last capture in the file.
-
 func NewCaptureWriter(dir rundir.Directory) (w *CaptureWriter, last int) {
 	w = &CaptureWriter{dir: dir, file: &lineFile{path: dir.Path(StallsFile)}}
 	_ = eachLine(dir.Path(StallsFile), func(l captureLine) { last = max(last, l.Capture) })

@@ -30,7 +30,7 @@ func pausedStall(s *evidence.Scene) (evidence.Found, bool) {
 			continue
 		}
 		if len(node.Answers) == 0 && node.Failed > 0 { // it can't be asked for its queue
-			slow, longest = node.Target+" did not answer", -1
+			slow = node.Target + " did not answer"
 			break
 		}
 		if _, queue := node.Worst(func(a *evidence.Answer) float64 { return a.Number("wsrep_local_recv_queue") }); queue > longest {

@@ -19,7 +19,7 @@ var _ = evidence.Declare(evidence.Rules{
 
 // checkpointStall finds that writes waited for pages to be flushed, since the redo log was at its limit.
 func checkpointStall(s *evidence.Scene) (evidence.Found, bool) {
-	worst, share := s.Worst(func(a *evidence.Answer) float64 { return checkpointShare(a) })
+	worst, share := s.Worst(checkpointShare)
 	high := 0
 	for _, a := range s.Answers {
 		if checkpointShare(a) >= highCheckpoint {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net"
 	"strings"
 	"syscall"
@@ -137,9 +138,7 @@ func (p *prober) Settings(ctx context.Context) (engine.Settings, error) {
 		return nil, err
 	}
 	out := engine.Settings{}
-	for name, value := range p.config {
-		out[name] = value
-	}
+	maps.Copy(out, p.config)
 	databases, err := p.console.show(ctx, "DATABASES")
 	for _, d := range databases[:min(len(databases), proxy.MaxBackends)] {
 		for _, name := range []string{"pool_size", "pool_mode", "reserve_pool", "reserve_pool_size", "max_connections"} {
@@ -171,8 +170,7 @@ func (p *prober) explain(ctx context.Context, err error) error {
 	if explained := engine.ExplainConnection(at, err); explained != nil {
 		return fmt.Errorf("pgbouncer: %w", explained)
 	}
-	var op *net.OpError
-	if errors.As(err, &op) {
+	if op, ok := errors.AsType[*net.OpError](err); ok {
 		return fmt.Errorf("pgbouncer: %s: %w", at, op)
 	}
 	return engine.Explain(err, "pgbouncer: %s: %v", at, err)
