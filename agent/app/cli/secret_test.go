@@ -62,6 +62,8 @@ var secretRuns = []struct{ command, prints string }{
 	{"mysqlslap --pre-system=mysql·-uroot·-p§·-e·x --post-query=SET·PASSWORD='§'", "FATAL: mysql://u:§"},
 	{"tiup bench tpcc -p § run", "FATAL: mysql://u:½"},
 	{"tiup bench:v1.12.0 --tag=x tpch -H h -p§ run", "panic: dial u:§@"},
+	{"hammerdbcli tcl auto mysql://u:§@h/run.tcl", "Error in Virtual User 2: mysql://u:§@h"},
+	{"benchbase -b tpcc -c config.xml --password=§", "Unexpected error when executing benchmarks. jdbc:mysql://u:§@h"},
 	{"sysbench --mysql-host=u:§@ --mysql-db=mysql://u:½ oltp run", "FATAL: error 1045: login u:§@, aborting"},
 }
 

@@ -88,6 +88,7 @@ var silences = []silence{
 	{command: "init --config.file=new.yml", until: prompting},
 	{command: "doctor FILE"},
 	{command: "dashboards import FILE"},
+	{command: "version", until: nothing},
 }
 
 // TestSilence: SIGTERM ends every command even if other machines never answer or answer endlessly, and endless answers

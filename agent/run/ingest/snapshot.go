@@ -153,7 +153,7 @@ func (s *state) snapshot(meta rundir.Meta, now time.Time) Snapshot {
 // correct replaces what 0.1.0 recorded of a run without a command line: it named each of them "run", and called one that
 // only prepares data lost because its output has no summary.
 func (s *state) correct(m *rundir.Meta) {
-	if m.Import == nil && m.Log == nil || s.verb == "" || s.verb == m.Verb {
+	if m.Import == nil && m.Log == nil || s.verb == "" || s.verb == m.Verb || s.several {
 		return
 	}
 	if m.Verb = s.verb; m.IsPreparation() && m.Outcome == rundir.Lost {

@@ -308,7 +308,7 @@ func (s *Splitter) shows(want *Snapshot, offset, end int64) bool {
 
 // sameContent reports whether the outputs of two ended runs have the same result.
 func sameContent(a, b *Snapshot) bool {
-	return a.Meta.ToolVersion == b.Meta.ToolVersion && a.Meta.Workload == b.Meta.Workload && a.Threads == b.Threads &&
+	return a.Meta.ToolVersion == b.Meta.ToolVersion && a.Meta.Verb == b.Meta.Verb && a.Meta.Workload == b.Meta.Workload && a.Threads == b.Threads &&
 		maps.Equal(a.Totals, b.Totals) && a.Errors == b.Errors && a.Reconnects == b.Reconnects &&
 		a.MessageCount == b.MessageCount && slices.Equal(a.Messages, b.Messages) && sameSummary(a.Summary, b.Summary)
 }

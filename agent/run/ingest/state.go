@@ -40,6 +40,8 @@ func StaleAfter(intervalSeconds float64) time.Duration {
 // read, so a restart arrives at the same totals.
 type state struct {
 	version, workload, verb string
+	run                     int  // the last one in the output that began
+	several                 bool // runs, such as the end of a load before the run
 	labels                  []tool.Label
 	targetRate              int
 	threads                 series.Optional[int]
@@ -184,6 +186,8 @@ func (s *state) apply(r *tool.Report, at time.Time) {
 }
 
 func (s *state) start(r *tool.Report) {
+	s.several = s.several || s.run != 0 && s.run != r.Run
+	s.run = r.Run
 	s.phase = r.Phase
 	if r.Version != "" {
 		s.version = r.Version

@@ -33,7 +33,7 @@ const defaultRefresh = 10
 // mostFailures bounds the messages of failed virtual users that are reported for one run.
 const mostFailures = 16
 
-// Parser reads the output of hammerdbcli, its files hammerdb.log, hdbtcount.log and hdbxtprofile.log, and the lists that
+// Parser reads the output of hammerdbcli, its files hammerdb.log and hdbxtprofile.log, and the lists that
 // its command jobs prints.
 //
 // The transaction counter prints no time, so an interval is as long as the counter's refresh rate, and the clock counts
@@ -58,18 +58,18 @@ type Parser struct {
 
 // run is the state of the current run.
 type run struct {
-	verb, workload string
-	threads        series.Optional[int]
-	counted        int // intervals of the transaction counter, with the first, which covers nothing
-	phase          tool.Phase
-	straddles      bool // the interval in which the ramp-up ended is not over
-	minutes        int  // of the measured period
-	ended          bool // its measured period
-	resulted       bool // its result was read
-	profiled       bool // a time profile may follow
-	done           bool // all virtual users
-	failed         int  // virtual users
-	cause          string
+	workload  string
+	fresh     bool // only the script's settings were read
+	threads   series.Optional[int]
+	counted   int // intervals of the transaction counter, with the first, which covers nothing
+	phase     tool.Phase
+	straddles bool // the interval in which the ramp-up ended is not over
+	minutes   int  // of the measured period
+	ended     bool // its measured period
+	resulted  bool // its result was read
+	done      bool // all virtual users
+	failed    int  // virtual users
+	cause     string
 }
 
 // NewParser returns a parser of one output.
@@ -104,9 +104,11 @@ func (p *Parser) Parse(line tool.Line, emit func(*tool.Report)) tool.Verdict {
 		p.message = append([]byte{}, text...)
 		return tool.Reported
 	case l.Literal(">>>>> "), l.Literal("CALLS: "), l.Literal("P99: "):
-		return p.timing(text, emit)
+		return p.timing(text)
 	case l.Literal("TEST RESULT : "):
 		return p.result(l, emit)
+	case bytes.Contains(text, []byte(profileHeader)):
+		return p.openProfile(text, emit)
 	case bytes.Equal(text, []byte("ALL VIRTUAL USERS COMPLETE")):
 		return p.complete(emit)
 	case '0' <= text[0] && text[0] <= '9':
@@ -136,19 +138,21 @@ func begins(text []byte) bool {
 func (p *Parser) word(l scan.Line, emit func(*tool.Report)) tool.Verdict {
 	switch {
 	case l.Literal("HammerDB CLI v"):
+		p.close(emit)
 		p.version = string(l.Rest())
 		p.refresh = cmp.Or(p.refresh, defaultRefresh)
-		return tool.Reported
+		return tool.Ignored
 	case l.Literal("Transaction Counter refresh rate set to "):
 		if n, ok := l.Int(); ok && n > 0 {
 			p.refresh = n
-			return tool.Reported
+			return tool.Ignored
 		}
 		return tool.Malformed
 	case l.Literal("Benchmark set to "):
-		p.setWorkload(l.Rest())
+		p.open("", series.Optional[int]{}, emit, workloadOf(l.Rest()))
+		p.run.fresh = true
 		return tool.Reported
-	case l.Literal("Hammerdb Log @ "), l.Literal("Hammerdb Transaction Counter Log @ "):
+	case l.Literal("Hammerdb Log @ "):
 		p.close(emit)
 		p.began = clock(l.Rest())
 		return tool.Ignored
@@ -158,10 +162,10 @@ func (p *Parser) word(l scan.Line, emit func(*tool.Report)) tool.Verdict {
 	case l.Literal("Building "):
 		return p.building(l, emit)
 	case l.Literal("Checking schema with "):
-		p.open(verbCheck, series.Optional[int]{}, emit)
+		p.open(verbCheck, series.Optional[int]{}, emit, "")
 		return tool.Reported
 	case l.Literal("Deleting schema with "), l.Literal("Do you want to delete the "):
-		p.open(verbCleanup, series.Optional[int]{}, emit)
+		p.open(verbCleanup, series.Optional[int]{}, emit, "")
 		return tool.Reported
 	case l.Literal("Changed "), l.Literal("Value "):
 		p.setting(l.Rest())
@@ -170,13 +174,15 @@ func (p *Parser) word(l scan.Line, emit func(*tool.Report)) tool.Verdict {
 	return tool.Ignored
 }
 
-func (p *Parser) setWorkload(name []byte) {
+// workloadOf returns the workload of "TPC-C for MariaDB".
+func workloadOf(name []byte) string {
 	switch {
 	case scan.HasAnyPrefix(name, "TPC-C", "TPROC-C"):
-		p.run.workload = oltp
+		return oltp
 	case scan.HasAnyPrefix(name, "TPC-H", "TPROC-H"):
-		p.run.workload = olap
+		return olap
 	}
+	return ""
 }
 
 // building reads "Building 2 Warehouses with 3 Virtual Users, 2 active + 1 Monitor VU(…)" and the same with
@@ -189,9 +195,9 @@ func (p *Parser) building(l scan.Line, emit func(*tool.Report)) tool.Verdict {
 	if !ok || !found || !counted {
 		return tool.Ignored
 	}
-	label := "warehouses"
+	label, workload := "warehouses", oltp
 	if bytes.Contains(unit, []byte("Scale")) {
-		label, p.run.workload = "scale_factor", olap
+		label, workload = "scale_factor", olap
 	}
 	if _, more := l.Until(", "); more {
 		if active, ok := l.Int(); ok {
@@ -199,7 +205,7 @@ func (p *Parser) building(l scan.Line, emit func(*tool.Report)) tool.Verdict {
 		}
 	}
 	p.labels = append(p.labels, tool.Label{Name: label, Value: fmt.Sprint(n)})
-	p.open(verbPrepare, series.Some(users), emit)
+	p.open(verbPrepare, series.Some(users), emit, workload)
 	return tool.Reported
 }
 
@@ -213,7 +219,7 @@ func (p *Parser) user(l scan.Line, emit func(*tool.Report)) tool.Verdict {
 	switch {
 	case bytes.Equal(rest, []byte("RUNNING")):
 		p.need(emit)
-		return tool.Reported
+		return tool.Ignored
 	case bytes.Equal(rest, []byte("FINISHED FAILED")):
 		return p.userFailed(user, emit)
 	case l.Literal("Beginning rampup time of "):
@@ -242,10 +248,6 @@ func (p *Parser) user(l scan.Line, emit func(*tool.Report)) tool.Verdict {
 	case l.Literal("DBVersion:"):
 		p.label("server_version", string(bytes.TrimSpace(l.Rest())))
 		return tool.Reported
-	case l.Literal("Initializing xtprof"):
-		p.need(emit)
-		p.run.profiled = true
-		return tool.Reported
 	case l.Literal("query "), l.Literal("Completed "), l.Literal("Geometric mean "):
 		return p.query(rest, emit)
 	}
@@ -254,9 +256,10 @@ func (p *Parser) user(l scan.Line, emit func(*tool.Report)) tool.Verdict {
 
 // begin begins a run with the ramp-up of its monitor, unless it has begun.
 func (p *Parser) begin(emit func(*tool.Report)) {
-	p.run.done = p.run.done || p.run.ended || p.run.minutes > 0
-	p.run.workload = oltp
-	p.need(emit)
+	if p.number == 0 || p.run.done || p.run.ended || p.run.minutes > 0 {
+		p.open("", series.Optional[int]{}, emit, oltp)
+	}
+	p.run.fresh = false
 	p.run.phase = tool.Warmup
 }
 
@@ -305,8 +308,8 @@ func (p *Parser) counter(l scan.Line, emit func(*tool.Report)) tool.Verdict {
 	default:
 		return p.created(l, n, emit)
 	}
-	if p.number > 0 && (p.run.done || p.run.ended) {
-		return tool.Ignored // the counter runs on until it is stopped
+	if p.number == 0 || p.run.done || p.run.ended {
+		return tool.Ignored // the counter runs on until it is stopped, also after a run
 	}
 	p.need(emit)
 	if p.run.counted++; p.run.counted == 1 && n == 0 {
@@ -335,7 +338,7 @@ func (p *Parser) created(l scan.Line, n uint64, emit func(*tool.Report)) tool.Ve
 		if bytes.Contains(rest, []byte("Monitor")) {
 			n--
 		}
-		p.open(verbRun, series.Some(int(n)), emit)
+		p.open(verbRun, series.Some(int(n)), emit, "")
 		return tool.Reported
 	}
 	return tool.Ignored
@@ -383,15 +386,20 @@ func (p *Parser) result(l scan.Line, emit func(*tool.Report)) tool.Verdict {
 	return tool.Reported
 }
 
-// complete ends a run: all its virtual users have ended. If they were profiled, the profile may be appended to the log.
+// complete ends a run: all its virtual users have ended.
 func (p *Parser) complete(emit func(*tool.Report)) tool.Verdict {
 	p.need(emit)
 	p.sumQueries()
-	if !p.run.profiled {
-		p.release(emit)
-	}
-	p.run.done = true
+	p.release(emit)
+	p.forget()
 	return tool.Reported
+}
+
+// forget ends the current run. What the log says about the program before the next run is read again: each run must
+// have the same values if it is read without the others.
+func (p *Parser) forget() {
+	p.run.done, p.run.workload = true, ""
+	p.version, p.refresh = "", 0
 }
 
 // hold returns the summary of the current run, which is reported when it is complete.
@@ -416,19 +424,22 @@ func (p *Parser) release(emit func(*tool.Report)) {
 // need begins a run unless one has begun.
 func (p *Parser) need(emit func(*tool.Report)) {
 	if p.number == 0 || p.run.done {
-		p.open("", series.Optional[int]{}, emit)
+		p.open("", series.Optional[int]{}, emit, "")
 	}
+	p.run.fresh = false
 }
 
-// open begins the next run.
-func (p *Parser) open(verb string, threads series.Optional[int], emit func(*tool.Report)) {
-	p.close(emit)
-	p.number++
-	p.run = run{verb: verb, workload: p.run.workload, threads: threads}
+// open begins the next run, or says more about one that only its script's settings have begun.
+func (p *Parser) open(verb string, threads series.Optional[int], emit func(*tool.Report), workload string) {
+	if workload = cmp.Or(workload, p.run.workload); !p.run.fresh || p.run.done {
+		p.close(emit)
+		p.number++
+	}
+	p.run = run{workload: workload, threads: threads}
 	p.profile = profile{}
 	r := &p.report
 	r.Reset(tool.Start, p.number)
-	r.Tool, r.Version, r.Workload, r.Command, r.Threads = Name, p.version, p.run.workload, verb, threads
+	r.Tool, r.Version, r.Workload, r.Command, r.Threads = Name, p.version, workload, verb, threads
 	r.Began, p.began = p.began, time.Time{}
 	p.emit(emit)
 }
@@ -442,7 +453,9 @@ func (p *Parser) emit(emit func(*tool.Report)) {
 // close ends what belongs to the current run.
 func (p *Parser) close(emit func(*tool.Report)) {
 	p.Close(emit)
-	p.run.done = true
+	if !p.run.done && p.number > 0 {
+		p.forget()
+	}
 }
 
 // Close implements tool.Parser.

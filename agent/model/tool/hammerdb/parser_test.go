@@ -50,11 +50,6 @@ lines: 5 reported, 3 ignored, 0 malformed
 {"kind":"summary","run":1,"threads":2,"checkpoint":false,"rates":{"transaction":20,"new_order":10},"nopm":600,"tpm":1200}
 lines: 6 reported, 1 ignored, 0 malformed
 `},
-		{"a time profile after the output", "Vuser 1:Initializing xtprof time profiler\nVuser 1:TEST RESULT : System achieved 600 NOPM from 1200 MariaDB TPM\nALL VIRTUAL USERS COMPLETE\nvudestroy success\n" +
-			">>>>> SUMMARY OF 2 ACTIVE VIRTUAL USERS : MEDIAN ELAPSED TIME : 119734ms\n>>>>> PROC: NEWORD\nCALLS: 2\tMIN: 1.362ms\tAVG: 10.589ms\n", `{"kind":"start","run":1,"tool":"hammerdb"}
-{"kind":"summary","run":1,"checkpoint":false,"rates":{"transaction":20,"new_order":10},"latency_seconds":{"new_order":{"min":0.001362,"avg":0.010589}},"nopm":600,"tpm":1200}
-lines: 6 reported, 1 ignored, 0 malformed
-`},
 		{"the counter runs on", "ALL VIRTUAL USERS COMPLETE\n35028 MariaDB tpm\n", `{"kind":"start","run":1,"tool":"hammerdb"}
 lines: 1 reported, 1 ignored, 0 malformed
 `},
@@ -69,7 +64,7 @@ func TestDamagedOutput(t *testing.T) {
 	for _, text := range []string{
 		"Vuser 1:TEST RESULT : System achieved x NOPM from 1 MariaDB TPM\n", "Vuser 1:TEST RESULT : System achieved 1 NOPM from 99999999999999999999 MariaDB TPM\n",
 		"Vuser 1:TEST RESULT : System achieved 12 NO\n", "Vuser 1:query 99 completed in 1 seconds\n", "Vuser 1:query 2 completed in -1 seconds\n",
-		">>>>> SUMMARY OF 2 ACTIVE\n>>>>> PROC: NEWORD\nCALLS: 1\tMIN: nanms\n",
+		"MariaDB Hammerdb Time Profile Report @ Fri Nov 27 14:12:57 UTC 2026\n>>>>> SUMMARY OF 2 ACTIVE\n>>>>> PROC: NEWORD\nCALLS: 1\tMIN: nanms\n",
 	} {
 		if res := tooltest.Parse(Tool, tooltest.Lines(tool.Stdout, []byte(text))); res.Malformed != 1 {
 			t.Errorf("%q: %s", text, res)

@@ -3,6 +3,7 @@ package hammerdb
 import (
 	"bytes"
 
+	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/model/tool/decimal"
 	"github.com/benchwatch/benchwatch/agent/model/tool/scan"
@@ -19,22 +20,38 @@ var profileStats = map[string]string{"MIN": "min", "AVG": "avg", "MAX": "max", "
 
 // profile is the state within a time profile, hdbxtprofile.log.
 type profile struct {
+	open      bool   // its header was read
 	summary   bool   // the part with all virtual users
 	operation string // empty: none that is known
 	latencies []tool.Latency
 }
 
+// profileHeader is in the first line of a time profile, which is a run of its own: the file has those of several runs, and
+// the output of a run does not contain it.
+const profileHeader = " Hammerdb Time Profile Report @ "
+
+// openProfile begins the run of a time profile.
+func (p *Parser) openProfile(text []byte, emit func(*tool.Report)) tool.Verdict {
+	_, at, _ := bytes.Cut(text, []byte(profileHeader))
+	p.close(emit)
+	p.began = clock(at)
+	p.open(verbRun, series.Optional[int]{}, emit, oltp)
+	p.profile.open = true
+	return tool.Reported
+}
+
 // timing reads a line of the time profile.
-func (p *Parser) timing(text []byte, emit func(*tool.Report)) tool.Verdict {
+func (p *Parser) timing(text []byte) tool.Verdict {
+	if !p.profile.open {
+		return tool.Ignored // the log does not begin with the profile
+	}
 	if heading, ok := bytes.CutPrefix(text, []byte(">>>>> ")); ok {
 		if procedure, ok := bytes.CutPrefix(heading, []byte("PROC: ")); ok {
 			p.profile.operation = procedures[string(procedure)]
 			return tool.Reported
 		}
 		p.endProfile()
-		if p.number == 0 {
-			p.open(verbRun, p.run.threads, emit)
-		}
+		p.profile.open = true
 		p.profile.summary = bytes.HasPrefix(heading, []byte("SUMMARY OF "))
 		return tool.Reported
 	}
@@ -64,7 +81,7 @@ func (p *Parser) timing(text []byte, emit func(*tool.Report)) tool.Verdict {
 // endProfile adds the latencies of all virtual users to the summary of the run.
 func (p *Parser) endProfile() {
 	latencies := p.profile.latencies
-	p.profile = profile{}
+	p.profile = profile{open: p.profile.open}
 	if len(latencies) > 0 {
 		r := p.hold()
 		r.Latencies = append(r.Latencies[:0], latencies...)
