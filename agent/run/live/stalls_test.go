@@ -15,8 +15,9 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// stalling is a tool that prints ten intervals, one without a transaction, and goes on after two seconds.
-func stalling(t *testing.T) string {
+// stalling is a tool that waits for the gate, prints ten intervals, one without a transaction, and goes on after two
+// seconds.
+func stalling(t *testing.T, gate string) string {
 	t.Helper()
 	var before, after strings.Builder
 	for i := 1; i <= 10; i++ {
@@ -26,7 +27,7 @@ func stalling(t *testing.T) string {
 	for i := 12; i <= 14; i++ {
 		after.WriteString(intervalLine(i, 100))
 	}
-	return script(t, banner+before.String()) + "; sleep 2; " + script(t, after.String())
+	return script(t, banner) + "; cat " + gate + "; " + script(t, before.String()) + "; sleep 2; " + script(t, after.String())
 }
 
 // TestStallIsCaptured: the servers of a run are asked at once when it stalls, and again each second. What they said is
@@ -38,8 +39,9 @@ func TestStallIsCaptured(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(claim.Release)
+	start, begin := fifo(t)
 	gate, open := fifo(t)
-	p, err := launch.Start(dir, []string{"sh", "-c", stalling(t) + "; cat " + gate})
+	p, err := launch.Start(dir, []string{"sh", "-c", stalling(t, start) + "; cat " + gate})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,6 +56,9 @@ func TestStallIsCaptured(t *testing.T) {
 			return []evidence.Answer{a}
 		}),
 	})
+	// What was printed before the run is followed is history, of which nothing can be captured.
+	w.until("one", "followed", func(s ingest.Snapshot) bool { return s.Meta.ToolVersion != "" })
+	begin()
 	s := w.until("one", "stall", func(s ingest.Snapshot) bool { return len(s.Stalls) > 0 })
 	if s.Stalls[0].Reason != "metadata lock" || s.Stalls[0].Count != 1 || s.Stalls[0].Seconds != 1 ||
 		s.Stalls[0].Text != "1.0 s from 0:10: 4 of 4 clients waited for the metadata lock that session 9 held" {
