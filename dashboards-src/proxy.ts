@@ -169,7 +169,9 @@ export const proxy: Page = {
       span: 8,
       description:
         'Sessions, transactions or queries per second that each server gets, as the proxy counts its work. Unequal lines are an unequal distribution. From benchwatch_proxy_backend_sessions_total.',
-      queries: [agent(serverRate('benchwatch_proxy_backend_sessions_total', '', 'backend', 'backend_role'), `${server} {{backend}} {{backend_role}}`)],
+      queries: [
+        agent(serverRate('benchwatch_proxy_backend_sessions_total', '', 'backend', 'backend_role'), `${server} {{backend}} {{backend_role}}`),
+      ],
     }),
     graph({
       title: 'Errors and retries',
