@@ -41,7 +41,7 @@ func TestHowDoI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer os.RemoveAll(dir)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // after the servers in it were stopped
 	env := append(os.Environ(), "PATH="+programs+":"+os.Getenv("PATH"), "TZ=UTC",
 		"BENCHWATCH_DATA_DIR="+filepath.Join(dir, "data"), "XDG_CACHE_HOME="+filepath.Join(dir, "cache"))
 	setUp(t, dir, env)

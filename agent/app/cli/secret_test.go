@@ -145,8 +145,9 @@ func TestNoSecretAnywhere(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, tool := range []string{"sysbench", "tpcc_start", "go-tpc", "mysqlslap", "pgbench", "ycsb", "go-ycsb", "tiup", "unknown"} {
-		write(tool, "#!/bin/sh\nprintf '%s\\n' \"$PRINTS\"\nprintf '%s\\n' \"$PRINTS\" >&2\nexit 1\n", 0o755)
+	for _, run := range secretRuns {
+		program, _, _ := strings.Cut(run.command, " ")
+		write(program, "#!/bin/sh\nprintf '%s\\n' \"$PRINTS\"\nprintf '%s\\n' \"$PRINTS\" >&2\nexit 1\n", 0o755)
 	}
 	_, fill := s.secret()
 	write("tool.cfg", fill("mysql-password=§\nmysql-host=u:§@h\nmysql-db=mongodb://u:§@h/\nmongodb.url=mongodb://u:§@h/\ndb.passwd=§\n"), 0o600)
