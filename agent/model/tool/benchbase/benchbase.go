@@ -6,6 +6,7 @@ package benchbase
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/xml"
 	"io"
 	"path"
@@ -74,20 +75,15 @@ var syntax = option.Syntax{
 
 // config is a workload's configuration file.
 type config struct {
-	Type       string `xml:"type"`
-	URL        string `xml:"url"`
-	Username   string `xml:"username"`
-	Password   string `xml:"password"`
-	Isolation  string `xml:"isolation"`
-	Scale      string `xml:"scalefactor"`
-	Terminals  string `xml:"terminals"`
-	OldURL     string `xml:"DBUrl"` // of OLTPBench
-	OldType    string `xml:"dbtype"`
-	OldName    string `xml:"DBName"`
-	PerRequest string `xml:"newConnectionPerTxn"`
-	Work       []struct {
+	URL       string `xml:"url"`
+	Username  string `xml:"username"`
+	Password  string `xml:"password"`
+	Isolation string `xml:"isolation"`
+	Scale     string `xml:"scalefactor"`
+	Terminals string `xml:"terminals"`
+	OldURL    string `xml:"DBUrl"` // of OLTPBench
+	Work      []struct {
 		Time   string `xml:"time"`
-		Warmup string `xml:"warmup"`
 		Rate   string `xml:"rate"`
 		Active string `xml:"active_terminals"`
 	} `xml:"works>work"`
@@ -132,7 +128,7 @@ func describe(in tool.Invocation) tool.Description {
 	case yes("clear"):
 		d.Command = "cleanup"
 	}
-	url := strings.TrimPrefix(first(c.URL, c.OldURL), "jdbc:")
+	url := strings.TrimPrefix(cmp.Or(c.URL, c.OldURL), "jdbc:")
 	address := dsn.Parse(url)
 	d.Target, d.Database, d.User = address.Hosts, address.Database, secret.Value("username", c.Username)
 	switch scheme, _, _ := strings.Cut(url, ":"); scheme {
@@ -165,18 +161,11 @@ func describe(in tool.Invocation) tool.Description {
 	return d
 }
 
-func first(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
-}
-
 // login reads the login of the configuration file and the TLS of the database's URL.
 func login(in tool.Invocation) tool.Login {
 	_, c := read(&in)
 	l := tool.Login{User: c.Username, Password: c.Password}
-	_, query, _ := strings.Cut(first(c.URL, c.OldURL), "?")
+	_, query, _ := strings.Cut(cmp.Or(c.URL, c.OldURL), "?")
 	for pair := range strings.SplitSeq(query, "&") {
 		switch name, value, _ := strings.Cut(pair, "="); strings.ToLower(name) {
 		case "sslmode":
