@@ -136,8 +136,13 @@ func New(m Measure) *Measure {
 }
 
 // NewEvidence declares a counter that only causes read: no chart and no table shows it, and only its increase over a run
-// is computed.
+// is computed. It panics for a gauge, whose increase would be unknown without a word: a gauge needs a measure of its own.
 func NewEvidence(scope Scope, source Source) *Measure {
+	for _, m := range append([]*Metric{source.Metric}, source.Added...) {
+		if source.Op == Value || m.Kind != Counter {
+			panic("measure: evidence of " + m.Name + " is no counter")
+		}
+	}
 	m := &Measure{Scope: scope, Unit: PerSecond, Summary: Increase, NoChart: true, sources: []Source{source}}
 	catalogue.Lock()
 	defer catalogue.Unlock()

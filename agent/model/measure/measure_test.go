@@ -122,3 +122,20 @@ func TestIsRate(t *testing.T) {
 		}
 	}
 }
+
+// TestEvidence guards that evidence is a counter: nothing else has an increase.
+func TestEvidence(t *testing.T) {
+	for name, source := range map[string]measure.Source{"gauge": measure.ValueOf(size), "rate of a gauge": measure.RateOf(size), "value of a counter": measure.ValueOf(hits), "sum with a gauge": measure.RateOf(hits).Plus(size)} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: no panic", name)
+				}
+			}()
+			measure.NewEvidence(measure.Server, source)
+		}()
+	}
+	if m := measure.NewEvidence(measure.Server, measure.RateOf(hits).Plus(misses)); !slices.Contains(measure.Evidence(measure.Server), m) {
+		t.Error("a counter is no evidence")
+	}
+}

@@ -74,7 +74,7 @@ func fullPool(v *cause.View, setting string) (cause.Found, bool) {
 const retryShare = 0.05
 
 func retried(v *cause.View) (cause.Found, bool) {
-	retries, sessions := v.Increase(Retries), v.Increase(Sessions)
+	retries, sessions := v.Increase(Retries), v.Mean(Sessions)*v.Seconds
 	if !(retries >= retryShare*sessions) || !(retries > 0) {
 		return cause.Found{}, false
 	}
