@@ -49,7 +49,8 @@ const mostOutside = 0.5
 // finding that it explains.
 func (v *Verdict) nameOutside(views []cause.View) {
 	u := v.Unexplained
-	if u == nil || u.outside < LeastShare || slices.ContainsFunc(v.Findings, func(f LimitFinding) bool { return f.Limit == cause.Outside }) {
+	isNamed := slices.ContainsFunc(v.Findings, func(f LimitFinding) bool { return f.Limit == cause.Outside })
+	if u == nil || u.outside < LeastShare || isNamed {
 		return
 	}
 	explained := false
@@ -62,8 +63,9 @@ func (v *Verdict) nameOutside(views []cause.View) {
 	if !explained {
 		return
 	}
-	f := finding(rounded(u.outside), "repeat with the tool on the server's machine, without a proxy and without think time, or with more threads",
-		"clients spent %s of their time outside the servers, and the tool's threads neither used nor waited for a CPU", table.Share(u.outside))
+	f := finding(rounded(u.outside), outsideTest,
+		"clients spent %s of their time outside the servers, and the tool's threads neither used nor waited for a CPU",
+		table.Share(u.outside))
 	f.Limit = cause.Outside
 	v.Findings = append(v.Findings, f)
 	slices.SortStableFunc(v.Findings, func(a, b LimitFinding) int { return cmp.Compare(b.weight(), a.weight()) })
