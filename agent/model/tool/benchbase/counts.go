@@ -49,7 +49,7 @@ func (p *Parser) count(text []byte, emit func(*tool.Report)) tool.Verdict {
 	}
 	if bytes.HasPrefix(text, []byte("=====")) {
 		p.endCounts()
-		p.release(emit)
+		p.summary.Emit(emit)
 		return tool.Ignored
 	}
 	name, after, ok := bytes.Cut(text, []byte("["))
@@ -79,10 +79,10 @@ func (p *Parser) count(text []byte, emit func(*tool.Report)) tool.Verdict {
 func (p *Parser) endCounts() {
 	all := p.counts.all
 	p.counts = counts{}
-	if !p.holding {
+	r := p.summary.Report()
+	if r == nil {
 		return
 	}
-	r := &p.held
 	for _, c := range all {
 		if c.Operation == tool.ErrorCount {
 			r.AddCount(c.Operation, c.N)

@@ -22,9 +22,7 @@ type Parser struct {
 	samples samples
 	json    json
 	report  tool.Report
-	// held is the summary of the current run, until its counts by procedure were read.
-	held    tool.Report
-	holding bool
+	summary tool.Pending // of the current run; its counts by procedure follow
 }
 
 // run is the state of the current run.
@@ -85,7 +83,7 @@ func (p *Parser) Parse(line tool.Line, emit func(*tool.Report)) tool.Verdict {
 		}
 		return tool.Malformed
 	case l.Literal("Rate limited reqs/s: Results("):
-		return p.summary(l, emit)
+		return p.totals(l, emit)
 	case l.Literal("Benchmark: "):
 		return p.banner(l.Rest(), emit)
 	case l.Literal("Terminals: "):
@@ -240,8 +238,8 @@ func (p *Parser) throughput(l scan.Line, emit func(*tool.Report)) tool.Verdict {
 	return tool.Reported
 }
 
-// summary reads "state=EXIT, nanoSeconds=30000056476, measuredRequests=11347) = 378.2326 requests/sec (throughput), …".
-func (p *Parser) summary(l scan.Line, emit func(*tool.Report)) tool.Verdict {
+// totals reads "state=EXIT, nanoSeconds=30000056476, measuredRequests=11347) = 378.2326 requests/sec (throughput), …".
+func (p *Parser) totals(l scan.Line, emit func(*tool.Report)) tool.Verdict {
 	failed := bytes.HasPrefix(l.Rest(), []byte("state=ERROR"))
 	_, ok := l.Until("nanoSeconds=")
 	nanoseconds, read := l.Count()
@@ -258,33 +256,25 @@ func (p *Parser) summary(l scan.Line, emit func(*tool.Report)) tool.Verdict {
 	if !ok {
 		return tool.Malformed
 	}
-	r := &p.held
-	r.Reset(tool.Summary, p.number)
+	r := p.summary.Begin(tool.Summary, p.number)
 	r.Threads, r.ElapsedSeconds = p.run.threads, series.Some(p.run.seconds)
 	r.AddCount(tool.Transaction, n)
 	r.AddRate(tool.Transaction, rate)
 	if failed {
 		r.Failed, r.Message = true, "BenchBase ended in the state ERROR"
 	}
-	p.holding, p.run.ended = true, true
+	p.run.ended = true
 	return tool.Reported
-}
-
-// release reports the summary of the current run.
-func (p *Parser) release(emit func(*tool.Report)) {
-	if p.holding {
-		p.holding = false
-		emit(&p.held)
-	}
 }
 
 // tpmC reads a line of forks that print TPC-C's metric.
 func (p *Parser) tpmC(l scan.Line) tool.Verdict {
 	v, _, ok := l.Number(0)
-	if !ok || !p.holding {
+	summary := p.summary.Report()
+	if !ok || summary == nil {
 		return tool.Ignored
 	}
-	p.held.Set(tool.TpmC, v)
+	summary.Set(tool.TpmC, v)
 	return tool.Reported
 }
 
@@ -311,7 +301,7 @@ func (p *Parser) stderr(text []byte, emit func(*tool.Report)) tool.Verdict {
 // Close implements tool.Parser.
 func (p *Parser) Close(emit func(*tool.Report)) {
 	p.endCounts()
-	p.release(emit)
+	p.summary.Emit(emit)
 	p.endSamples(emit)
 	p.endJSON(emit)
 }

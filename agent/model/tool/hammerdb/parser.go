@@ -49,9 +49,7 @@ type Parser struct {
 	queries queries
 	profile profile
 	report  tool.Report
-	// held is the summary of the current run, until everything that belongs to it was read.
-	held    tool.Report
-	holding bool
+	summary tool.Pending // of the current run
 	// message: the previous lines are an error of a virtual user, which goes on until the next line that HammerDB begins.
 	message []byte
 }
@@ -374,7 +372,7 @@ func (p *Parser) result(l scan.Line, emit func(*tool.Report)) tool.Verdict {
 	p.run.done = p.run.done || p.run.resulted // lines of results only
 	p.need(emit)
 	p.run.workload, p.run.ended, p.run.resulted = oltp, true, true
-	r := p.hold()
+	r := p.summary.Begin(tool.Summary, p.number)
 	r.Threads = p.run.threads
 	if p.run.minutes > 0 {
 		r.ElapsedSeconds = series.Some(60 * float64(p.run.minutes))
@@ -390,7 +388,7 @@ func (p *Parser) result(l scan.Line, emit func(*tool.Report)) tool.Verdict {
 func (p *Parser) complete(emit func(*tool.Report)) tool.Verdict {
 	p.need(emit)
 	p.sumQueries()
-	p.release(emit)
+	p.emitSummary(emit)
 	p.forget()
 	return tool.Reported
 }
@@ -402,23 +400,12 @@ func (p *Parser) forget() {
 	p.version, p.refresh = "", 0
 }
 
-// hold returns the summary of the current run, which is reported when it is complete.
-func (p *Parser) hold() *tool.Report {
-	if !p.holding {
-		p.held.Reset(tool.Summary, p.number)
-		p.holding = true
+// emitSummary emits the summary of the current run, if it has one.
+func (p *Parser) emitSummary(emit func(*tool.Report)) {
+	if r := p.summary.Report(); r != nil {
+		r.Labels, p.labels = p.labels, nil
+		p.summary.Emit(emit)
 	}
-	return &p.held
-}
-
-// release reports the summary of the current run.
-func (p *Parser) release(emit func(*tool.Report)) {
-	if !p.holding {
-		return
-	}
-	p.holding = false
-	p.held.Labels, p.labels = p.labels, nil
-	emit(&p.held)
 }
 
 // need begins a run unless one has begun.
@@ -464,7 +451,7 @@ func (p *Parser) Close(emit func(*tool.Report)) {
 	if p.number > 0 {
 		p.sumQueries()
 		p.endProfile()
-		p.release(emit)
+		p.emitSummary(emit)
 	}
 }
 

@@ -83,7 +83,7 @@ func (p *Parser) endProfile() {
 	latencies := p.profile.latencies
 	p.profile = profile{open: p.profile.open}
 	if len(latencies) > 0 {
-		r := p.hold()
+		r := p.summary.Begin(tool.Summary, p.number)
 		r.Latencies = append(r.Latencies[:0], latencies...)
 	}
 }

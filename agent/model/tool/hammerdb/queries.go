@@ -80,7 +80,7 @@ func (p *Parser) sumQueries() {
 	if q.sets == 0 {
 		return
 	}
-	r := p.hold()
+	r := p.summary.Begin(tool.Summary, p.number)
 	r.Threads = p.run.threads
 	if q.seconds > 0 {
 		r.ElapsedSeconds = series.Some(q.seconds)
