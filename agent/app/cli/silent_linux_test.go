@@ -271,7 +271,7 @@ func (s *silent) try(row silence) {
 		}
 		return s.asked.Load() > 0
 	})
-	limit := 3*time.Second + s.busy() // connections for captures are closed after those for samples
+	limit := 2*time.Second + s.busy()
 	began := time.Now()
 	if err := c.Process.Signal(syscall.SIGTERM); err != nil {
 		s.t.Fatalf("%v: it had ended before:\n%s", err, text())

@@ -169,9 +169,6 @@ func (o *Observer) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	var parts sync.WaitGroup
-	if o.witnesses != nil {
-		defer o.witnesses.Close()
-	}
 	defer parts.Wait()
 
 	frames, cancel := o.sampler.Subscribe(8)
@@ -197,6 +194,12 @@ func (o *Observer) Run(ctx context.Context) error {
 			}
 		}
 	})
+	if o.witnesses != nil {
+		parts.Go(func() {
+			<-ctx.Done()
+			o.witnesses.Close() // beside the sampler's connections: a silent server delays the end only once
+		})
+	}
 	parts.Go(func() { _ = o.hosts.Run(ctx) }) // it ends with ctx
 	parts.Go(func() { o.watcher.Run(ctx) })
 	parts.Go(func() { o.page.Run(ctx) })

@@ -41,15 +41,17 @@ type Witnesses struct {
 	open func(Target) (Prober, error)
 	log  *slog.Logger
 
-	mu   sync.Mutex
-	all  map[string]*witness // by target
-	runs map[string][]string // the targets of each run
-	wait sync.WaitGroup
+	mu     sync.Mutex
+	all    map[string]*witness // by target
+	runs   map[string][]string // the targets of each run
+	closed bool
+	wait   sync.WaitGroup
 }
 
 // witness is a target. Its mu is held while its prober is used.
 type witness struct {
 	target Target
+	giveUp context.CancelFunc // ends the first connecting
 	mu     sync.Mutex
 	prober Witness // nil: not connected
 	failed time.Time
@@ -66,6 +68,9 @@ func NewWitnesses(open func(Target) (Prober, error), log *slog.Logger) *Witnesse
 func (w *Witnesses) Arm(run string, targets []Target) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.closed {
+		return
+	}
 	var names []string
 	for i := range targets {
 		t := &targets[i]
@@ -78,13 +83,13 @@ func (w *Witnesses) Arm(run string, targets []Target) {
 		} else if old != nil {
 			w.dismiss(old)
 		}
-		one := &witness{target: *t}
+		ctx, giveUp := context.WithTimeout(context.Background(), armTime)
+		one := &witness{target: *t, giveUp: giveUp}
 		w.all[t.Name] = one
 		w.wait.Go(func() {
+			defer giveUp()
 			one.mu.Lock()
 			defer one.mu.Unlock()
-			ctx, cancel := context.WithTimeout(context.Background(), armTime)
-			defer cancel()
 			if err := w.connect(ctx, one); err != nil {
 				w.log.Debug("a target can't be asked during stalls", "target", one.target.Name, "err", err)
 			}
@@ -102,9 +107,10 @@ func (w *Witnesses) Disarm(run string) {
 	w.clean()
 }
 
-// Close gives up all targets and waits for their connections.
+// Close gives up all targets and waits for their connections. Arm does nothing afterwards.
 func (w *Witnesses) Close() {
 	w.mu.Lock()
+	w.closed = true
 	clear(w.runs)
 	w.clean()
 	w.mu.Unlock()
@@ -126,6 +132,7 @@ func (w *Witnesses) clean() {
 }
 
 func (w *Witnesses) dismiss(one *witness) {
+	one.giveUp() // a silent server holds mu until then
 	w.wait.Go(func() {
 		one.mu.Lock()
 		defer one.mu.Unlock()
