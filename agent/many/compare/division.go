@@ -45,7 +45,7 @@ func (c *Comparison) divided(groups []Group) string {
 		sentences = append(sentences, fmt.Sprintf("A transaction of %s took %s ms instead of %s ms: %s", c.Groups[i],
 			table.Milliseconds.Format(to.Transaction), table.Milliseconds.Format(from.Transaction), strings.Join(changes, ", ")))
 	}
-	return strings.Join(sentences, ". ") + "."
+	return strings.Join(sentences, ". ")
 }
 
 func names(a, b *limits.Division) string {

@@ -360,7 +360,9 @@ func (s *FigureSet) CSV(w io.Writer) error {
 	t := table.New(table.Named("measure", "line", s.X, "n", "median", "mean", "min", "max")...)
 	for _, d := range s.Data() {
 		for _, p := range d.Points {
-			t.Add(table.Text(d.Field), table.Text(p.Line), table.Text(p.X), table.Whole(p.N), table.Number(p.Median, table.Digits), table.Number(p.Mean, table.Digits), table.Number(p.Min, table.Digits), table.Number(p.Max, table.Digits))
+			t.Add(table.Text(d.Field), table.Text(p.Line), table.Text(p.X), table.Whole(p.N),
+				table.Number(p.Median, table.Digits), table.Number(p.Mean, table.Digits),
+				table.Number(p.Min, table.Digits), table.Number(p.Max, table.Digits))
 		}
 	}
 	return t.CSV(w)

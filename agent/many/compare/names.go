@@ -54,7 +54,7 @@ func NameByDifference(groups []Group) {
 // distinguishing returns the first difference that has a different value for each group or, if there is none, the
 // fewest first differences that do so together; none if all of them do not suffice.
 func distinguishing(all []Difference, groups int) []Difference {
-	tells := func(chosen []Difference) bool {
+	distinguish := func(chosen []Difference) bool {
 		found := map[string]bool{}
 		for i := range groups {
 			key := ""
@@ -66,12 +66,12 @@ func distinguishing(all []Difference, groups int) []Difference {
 		return len(found) == groups
 	}
 	for i := range all {
-		if !slices.Contains(all[i].Values, "") && tells(all[i:i+1]) {
+		if !slices.Contains(all[i].Values, "") && distinguish(all[i:i+1]) {
 			return all[i : i+1]
 		}
 	}
 	for n := 2; n <= min(len(all), mostFacts); n++ {
-		if tells(all[:n]) {
+		if distinguish(all[:n]) {
 			return all[:n]
 		}
 	}

@@ -76,7 +76,9 @@ func compareStatements(groups []Group) []StatementDifference {
 			g := StatementGroup{Executions: series.Some(s.Executions / transactions[i]),
 				Seconds: series.Some(s.Seconds / transactions[i])}
 			if s.known && s.Executions > 0 {
-				g.MeanSeconds, g.RowsExamined, g.FullScans = series.Some(s.Seconds/s.Executions), series.Some(s.RowsExamined/s.Executions), series.Some(s.FullScans/s.Executions)
+				g.MeanSeconds = series.Some(s.Seconds / s.Executions)
+				g.RowsExamined = series.Some(s.RowsExamined / s.Executions)
+				g.FullScans = series.Some(s.FullScans / s.Executions)
 			}
 			d.Groups = append(d.Groups, g)
 		}
