@@ -1,14 +1,15 @@
 package sweep
 
 import (
+	"context"
 	"crypto/rand"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
-	"mvdan.cc/sh/v3/syntax"
-
 	"github.com/benchwatch/benchwatch/agent/model/table"
+	"mvdan.cc/sh/v3/syntax"
 )
 
 // CheckHook returns an error if a hook has a placeholder in a place where its value can't be
@@ -25,7 +26,8 @@ func CheckHook(command string, sets []Set) error {
 			return fmt.Errorf("{%s} in a hook that can't be read (%w): use \"$%s\"", s.Name, err, variable(s.Name))
 		}
 		if strings.Count(text, token) != bare(file, token) {
-			return fmt.Errorf("{%s} is not a word of its own in a hook, but in quotes or the like, where its value can't be quoted: use \"$%s\"", s.Name, variable(s.Name))
+			return fmt.Errorf("{%s} is not a word of its own in a hook, but in quotes or the like, where its value can't be "+
+				"quoted: use \"$%s\"", s.Name, variable(s.Name))
 		}
 	}
 	return nil
@@ -82,4 +84,32 @@ func hookText(command string, step *Step) string {
 		quoted[name] = table.ShellWord(value)
 	}
 	return Fill(command, quoted)
+}
+
+// hook runs a shell command with the step's values, quoted in place of {name} and in the
+// environment.
+func (r *Runner) hook(ctx context.Context, log io.Writer, name, command string, step *Step) error {
+	if command == "" {
+		return nil
+	}
+	if err := CheckHook(command, r.Sweep.Sets); err != nil { // from a sweep.json of another version
+		return err
+	}
+	if err := Shell(ctx, hookText(command, step), r.Sweep.environment(step), log); err != nil {
+		return fmt.Errorf("--%s: %w", name, err)
+	}
+	return nil
+}
+
+// afterwards runs the hook after a run. If the hook fails, the step is done nevertheless.
+func (r *Runner) afterwards(ctx context.Context, step *Step) {
+	log, closeLog, err := r.log()
+	if err != nil {
+		r.Notice("  %v", err)
+		return
+	}
+	defer closeLog()
+	if err := r.hook(ctx, log, "after", r.Commands.After, step); err != nil && ctx.Err() == nil {
+		r.Notice("  %v", err)
+	}
 }

@@ -187,7 +187,9 @@ func (s *Sweep) Extend() bool {
 			repeat++
 		}
 	}
-	s.Steps = append(s.Steps, Step{Number: len(s.Steps) + 1, Values: map[string]string{set.Name: text}, Repeat: repeat, State: Pending})
+	s.Steps = append(s.Steps, Step{
+		Number: len(s.Steps) + 1, Values: map[string]string{set.Name: text}, Repeat: repeat, State: Pending,
+	})
 	return true
 }
 
@@ -247,3 +249,23 @@ func sortValues(values []string) []string {
 	slices.SortFunc(values, rundir.CompareValues)
 	return values
 }
+
+// seeking is the course of a Seek.
+type seeking struct{ rate func(*Step) int }
+
+func (seeking) Announce(s *Sweep) string {
+	return fmt.Sprintf("seek %s: the highest %s with %s", s.ID, s.Sets[0].Name, strings.Join(s.Seek.SubjectTo, ", "))
+}
+
+func (c seeking) Judge(s *Sweep, step *Step, row *review.Row) []string {
+	if row == nil {
+		return nil
+	}
+	if err := s.Seek.setJudgement(step, row, c.rate(step)); err != nil {
+		step.State, step.Reason = Failed, err.Error()
+		return []string{err.Error()}
+	}
+	return []string{fmt.Sprintf("%s: %s", step.Judgement, step.Reason)}
+}
+
+func (seeking) Extend(s *Sweep) bool { return s.Extend() }

@@ -11,8 +11,8 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/review"
 )
 
-// order is what the runs of a sweep allow to conclude about the order of its combinations.
-type order struct {
+// ranking is what the runs of a sweep allow to conclude about the order of its combinations.
+type ranking struct {
 	compare.Separation
 	measured []Combination
 	best     int
@@ -25,52 +25,53 @@ type order struct {
 // disturbing is by how much the share of other programs must vary between the runs to disturb them.
 const disturbing = 0.1
 
-// newOrder compares the combinations; best is the place of the highest throughput.
-func newOrder(measured []Combination, best int) *order {
-	o := &order{measured: measured, best: best, low: series.Unknown(), high: series.Unknown()}
+// newRanking compares the combinations; best is the place of the highest throughput.
+func newRanking(measured []Combination, best int) *ranking {
+	r := &ranking{measured: measured, best: best, low: series.Unknown(), high: series.Unknown()}
 	groups := make([]compare.Spread, len(measured))
 	for i := range measured {
 		groups[i], _ = measured[i].tps()
 		for j := range measured[i].rows {
-			o.addMachine(&measured[i].rows[j])
+			r.addMachine(&measured[i].rows[j])
 		}
 	}
 	noise := 1.0
-	if o.isDisturbed() { // at most, a run lost what other programs took
-		noise = (1 - o.low) / math.Max(0.05, 1-o.high)
+	if r.isDisturbed() { // at most, a run lost what other programs took
+		noise = (1 - r.low) / math.Max(0.05, 1-r.high)
 	}
-	o.Separation = compare.Separate(groups, noise)
-	return o
+	r.Separation = compare.Separate(groups, noise)
+	return r
 }
 
 // addMachine adds what other programs took of the CPU in a run.
-func (o *order) addMachine(row *review.Row) {
+func (r *ranking) addMachine(row *review.Row) {
 	share, machine := row.OtherPrograms()
-	if series.IsKnown(share) && !(o.high >= share) {
-		o.high, o.machine = share, machine
+	if series.IsKnown(share) && !(r.high >= share) {
+		r.high, r.machine = share, machine
 	}
-	if series.IsKnown(share) && !(o.low <= share) {
-		o.low = share
+	if series.IsKnown(share) && !(r.low <= share) {
+		r.low = share
 	}
 }
 
-func (o *order) isDisturbed() bool { return o.high-o.low >= disturbing }
+func (r *ranking) isDisturbed() bool { return r.high-r.low >= disturbing }
 
-// isNone completes the advice if no order stands out. among names what was compared.
-func (o *order) isNone(a *Advice, among string) bool {
-	if o.isDisturbed() {
-		a.Disturbed = fmt.Sprintf("other programs took %s to %s of the CPU of %s", table.Percent.Format(o.low), table.Share(o.high), o.machine)
+// concludeNone completes the advice if no order stands out. among names what was compared.
+func (r *ranking) concludeNone(a *Advice, among string) bool {
+	if r.isDisturbed() {
+		a.Disturbed = fmt.Sprintf("other programs took %s to %s of the CPU of %s",
+			table.Percent.Format(r.low), table.Share(r.high), r.machine)
 	}
-	if o.HasOrder() {
+	if r.HasOrder() {
 		return false
 	}
 	var why, then []string
 	if a.Disturbed != "" {
 		why, then = append(why, a.Disturbed), append(then, "repeat on a quiet machine")
 	}
-	if o.IsRepeated() {
-		why = append(why, fmt.Sprintf("repeats differ by a factor of %.2g", o.Factor))
-		if n := o.Repeats(); n > 0 {
+	if r.IsRepeated() {
+		why = append(why, fmt.Sprintf("repeats differ by a factor of %.2g", r.Factor))
+		if n := r.Repeats(); n > 0 {
 			then = append(then, fmt.Sprintf("--repeat %d", n))
 		}
 	} else {
@@ -86,9 +87,9 @@ func (o *order) isNone(a *Advice, among string) bool {
 
 // alikeBefore returns the place of the first combination before another one that can't be distinguished from the best,
 // -1 if there is none.
-func (o *order) alikeBefore(place int) int {
+func (r *ranking) alikeBefore(place int) int {
 	for i := range place {
-		if !o.Apart(i, o.best) {
+		if !r.Apart(i, r.best) {
 			return i
 		}
 	}
@@ -97,14 +98,14 @@ func (o *order) alikeBefore(place int) int {
 
 // addAlike names the combinations that can't be distinguished from the best one. noun is for their number, if their
 // names are numbers.
-func (o *order) addAlike(a *Advice, name func(*Combination) string, noun string) {
-	if !o.IsRepeated() {
+func (r *ranking) addAlike(a *Advice, name func(*Combination) string, noun string) {
+	if !r.IsRepeated() {
 		a.add("one run each: small differences may be noise (--repeat)")
 	}
 	var alike []string
-	for i := range o.measured {
-		if i != o.best && !o.Apart(i, o.best) {
-			alike = append(alike, name(&o.measured[i]))
+	for i := range r.measured {
+		if i != r.best && !r.Apart(i, r.best) {
+			alike = append(alike, name(&r.measured[i]))
 		}
 	}
 	if len(alike) == 0 {

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/table"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/review"
 )
 
@@ -102,4 +104,39 @@ func sameBut(name string, a, b map[string]string) bool {
 		}
 	}
 	return true
+}
+
+func (r *Runner) stopWhen(step *Step, row *review.Row) {
+	if r.Sweep.StopWhen == "" || step.Warmup {
+		return
+	}
+	step.Throughput = row.Values.Of(tool.Throughput)
+	p, err := parsePlateau(r.Sweep.StopWhen)
+	if err != nil {
+		r.Notice("  %v", err)
+		return
+	}
+	if p != nil {
+		if last, gains := p.reached(r.Sweep, step); last != nil {
+			r.skip(last, fmt.Sprintf("%s: %s", p.text, gains), "")
+		}
+		return
+	}
+	c, err := review.ParseCondition(r.Sweep.StopWhen)
+	if err != nil {
+		r.Notice("  %v", err)
+		return
+	}
+	switch value, met := c.Met(row); {
+	case value == "":
+		r.Notice("  --stop-when %s can't apply: the run has no such value", r.Sweep.StopWhen)
+	case met:
+		r.skip(step, fmt.Sprintf("%s: %s", c, value), " at "+Describe(r.Sweep.Sets, step.Values))
+	}
+}
+
+// skip leaves out the steps with more threads than met, for a reason. where is added to the reason of each step.
+func (r *Runner) skip(met *Step, reason, where string) {
+	n := r.Sweep.Skip(met, reason+where)
+	r.Notice("  %s: skipped %s with more %s", reason, table.Plural(n, "step"), r.Sweep.Scale())
 }
