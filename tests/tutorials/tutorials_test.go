@@ -28,6 +28,8 @@ type step struct {
 var (
 	block = regexp.MustCompile("(?ms)^```sh\n(.*?)^```\n")
 	seen  = regexp.MustCompile(`(?m)^<!-- see: (.*) -->$`)
+	// gate follows a block whose last command may exit with the status of a broken limit.
+	gate = regexp.MustCompile(`(?m)^<!-- status: 0 or 3 -->$`)
 )
 
 // steps returns the blocks of a tutorial. What a reader sees comes after the block.
@@ -43,6 +45,9 @@ func steps(t *testing.T, text string) []step {
 		s := step{commands: text[b[2]:b[3]]}
 		for _, m := range seen.FindAllStringSubmatch(text[b[1]:end], -1) {
 			s.see = append(s.see, regexp.MustCompile("(?m)"+m[1]))
+		}
+		if gate.MatchString(text[b[1]:end]) {
+			s.commands = strings.TrimSuffix(s.commands, "\n") + " || test $? = 3\n"
 		}
 		all = append(all, s)
 	}
