@@ -35,7 +35,7 @@ const (
 // errNotAsked is returned for a witness that is still busy.
 var errNotAsked = errors.New("no answer to an earlier question yet")
 
-// Witnesses are the targets of active runs that can be asked during a stall, each with a connection of its own that is
+// Witnesses are the targets of active runs, which are asked during a stall, each with a connection of its own that is
 // idle until then.
 type Witnesses struct {
 	open func(Target) (Prober, error)
@@ -64,7 +64,7 @@ func NewWitnesses(open func(Target) (Prober, error), log *slog.Logger) *Witnesse
 }
 
 // Arm connects to the targets of a run, in the background. Targets of earlier calls for the run that are not among them
-// are given up. It does nothing for a target whose engine can't be asked.
+// are given up. It does nothing after Close.
 func (w *Witnesses) Arm(run string, targets []Target) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -148,8 +148,45 @@ func (one *witness) drop() {
 	}
 }
 
-// errMute: the engine has no Witness.
-var errMute = errors.New("this kind of server is not asked during stalls")
+// sampled is the Witness of an engine that has none of its own: it says what its samples have.
+type sampled struct{ Prober }
+
+// Arm implements Witness.
+func (s sampled) Arm(ctx context.Context) error {
+	_, err := s.Probe(ctx)
+	return err
+}
+
+// Testify implements Witness.
+func (s sampled) Testify(ctx context.Context) (*evidence.Answer, error) {
+	status, err := s.Probe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return Testimony(status), nil
+}
+
+// testimonies are the functions of DeclareTestimony.
+var testimonies []func(*Status, *evidence.Answer)
+
+// DeclareTestimony adds a function that puts the values of samples into words of evidence, for engines without a Witness
+// of their own. Packages call it for a package variable.
+func DeclareTestimony(f func(*Status, *evidence.Answer)) bool {
+	testimonies = append(testimonies, f)
+	return true
+}
+
+// Testimony returns what a sample says during a stall: what is declared, and all of its values.
+func Testimony(s *Status) *evidence.Answer {
+	a := &evidence.Answer{Version: s.Version, Missing: s.Missing}
+	for _, f := range testimonies {
+		f(s, a)
+	}
+	for i := range s.Values {
+		a.Set(s.Values[i].Name(), s.Values[i].V)
+	}
+	return a
+}
 
 // connect opens the connection of a target. Its mu is held.
 func (w *Witnesses) connect(ctx context.Context, one *witness) (err error) {
@@ -168,8 +205,7 @@ func (w *Witnesses) connect(ctx context.Context, one *witness) (err error) {
 	}
 	prober, ok := p.(Witness)
 	if !ok {
-		_ = p.Close()
-		return errMute
+		prober = sampled{p}
 	}
 	if err := prober.Arm(ctx); err != nil {
 		_ = prober.Close()
@@ -180,8 +216,7 @@ func (w *Witnesses) connect(ctx context.Context, one *witness) (err error) {
 	return nil
 }
 
-// Testify asks the targets of a run at once. It returns after at most a second, with an answer of each target that can be
-// asked.
+// Testify asks the targets of a run at once. It returns after at most a second, with an answer of each target.
 func (w *Witnesses) Testify(ctx context.Context, run string) []evidence.Answer {
 	w.mu.Lock()
 	var asked []*witness
@@ -199,16 +234,14 @@ func (w *Witnesses) Testify(ctx context.Context, run string) []evidence.Answer {
 		all.Go(func() { answers[i] = w.ask(ctx, one) })
 	}
 	all.Wait()
-	var found []evidence.Answer
-	for _, a := range answers {
-		if a != nil {
-			found = append(found, *a)
-		}
+	found := make([]evidence.Answer, len(answers))
+	for i, a := range answers {
+		found[i] = *a
 	}
 	return found
 }
 
-// ask asks one target; nil if it can't be asked.
+// ask asks one target.
 func (w *Witnesses) ask(ctx context.Context, one *witness) (a *evidence.Answer) {
 	begin := time.Now()
 	fail := func(err error) *evidence.Answer {
@@ -219,19 +252,14 @@ func (w *Witnesses) ask(ctx context.Context, one *witness) (a *evidence.Answer) 
 			w.log.Error("a witness panicked", "target", one.target.Name, "panic", r)
 			a = &evidence.Answer{Error: "internal error"}
 		}
-		if a != nil {
-			a.Target, a.Engine, a.At, a.Seconds = one.target.Name, one.target.Engine, begin, time.Since(begin).Seconds()
-		}
+		a.Target, a.Engine, a.At, a.Seconds = one.target.Name, one.target.Engine, begin, time.Since(begin).Seconds()
 	}()
 	if !one.mu.TryLock() {
 		return fail(errNotAsked)
 	}
 	defer one.mu.Unlock()
 	if one.prober == nil {
-		switch err := w.connect(ctx, one); {
-		case errors.Is(err, errMute):
-			return nil
-		case err != nil:
+		if err := w.connect(ctx, one); err != nil {
 			return fail(err)
 		}
 	}

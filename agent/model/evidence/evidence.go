@@ -31,6 +31,8 @@ const (
 	BackupLock    Kind = "backup lock"
 	UserLock      Kind = "user-level lock"
 	FlowControl   Kind = "flow control"
+	Committing    Kind = "commit"
+	Ticket        Kind = "ticket"
 	Acknowledging Kind = "acknowledgement of a replica"
 )
 
@@ -79,6 +81,10 @@ type Answer struct {
 	// some are listed.
 	Waiting map[Kind]int `json:"waiting,omitempty"`
 	Active  int          `json:"active,omitempty"`
+	// Held is what holds a kind of lock if it is no session: "fsyncLock, which fsyncUnlock ends".
+	Held map[Kind]string `json:"held,omitempty"`
+	// Queued is how many clients wait in a proxy, so that no server has a session for them.
+	Queued float64 `json:"queued,omitempty"`
 	// States counts the active sessions by the server's name of their state.
 	States map[string]int `json:"states,omitempty"`
 	// Values are numbers by the server's names, counters as they are, Texts are other facts.
@@ -125,6 +131,14 @@ func (a *Answer) Wait(kind Kind, n int) {
 		a.Waiting = map[Kind]int{}
 	}
 	a.Waiting[kind] = max(a.Waiting[kind], n)
+}
+
+// Hold notes what holds a kind of lock if it is no session.
+func (a *Answer) Hold(kind Kind, what string) {
+	if a.Held == nil {
+		a.Held = map[Kind]string{}
+	}
+	a.Held[kind] = clip(what, longestName)
 }
 
 // Session returns the session with an id, nil if the answer has none.

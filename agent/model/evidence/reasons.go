@@ -14,7 +14,9 @@ const Unknown = "not known"
 type Rules struct {
 	// Engine is the engine whose servers they are about; empty: the servers of every engine. Machines are the engine of
 	// package host.
-	Engine  string
+	Engine string
+	// Of names the servers in the documentation if several engines have them: "proxies".
+	Of      string
 	Reasons []Reason
 }
 
@@ -78,23 +80,23 @@ func Declare(r Rules) *Rules {
 	return &r
 }
 
-// Declared is a reason with the engine that declares it.
+// Declared is a reason with the engine that declares it. Of names the servers.
 type Declared struct {
-	Engine string
+	Engine, Of string
 	*Reason
 }
 
-// All returns the reasons, ordered by engine and name: first those of every engine.
+// All returns the reasons, ordered by engine, servers and name: first those of every engine.
 func All() (all []Declared) {
 	catalogue.Lock()
 	defer catalogue.Unlock()
 	for _, r := range catalogue.all {
 		for i := range r.Reasons {
-			all = append(all, Declared{r.Engine, &r.Reasons[i]})
+			all = append(all, Declared{r.Engine, cmp.Or(r.Of, r.Engine, "every server"), &r.Reasons[i]})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Declared) int {
-		return cmp.Or(strings.Compare(a.Engine, b.Engine), strings.Compare(a.Name, b.Name))
+		return cmp.Or(strings.Compare(a.Engine, b.Engine), strings.Compare(a.Of, b.Of), strings.Compare(a.Name, b.Name))
 	})
 	return all
 }
@@ -198,9 +200,27 @@ func (s *Scene) Most(holds func(*Answer) bool) bool {
 	return n > 0 && 2*n >= len(s.Answers)-1
 }
 
+// queued is the least number of clients that wait in proxies at once.
+func (s *Scene) queued() (sum float64) {
+	for _, other := range s.All {
+		least := -1.0
+		for _, a := range other.Answers {
+			if least < 0 || a.Queued < least {
+				least = a.Queued
+			}
+		}
+		sum += max(0, least)
+	}
+	return sum
+}
+
 // Share returns a number of sessions as a share of the clients, or of the active sessions if the clients are unknown.
+// Clients in the queue of a proxy do not count: they wait for the others.
 func (s *Scene) Share(sessions float64, a *Answer) float64 {
 	of := s.Clients
+	if queued := s.queued(); queued < of {
+		of -= queued
+	}
 	if of == 0 {
 		of = float64(a.Active)
 	}

@@ -40,8 +40,14 @@ func blocked(s *Scene) (Found, bool) {
 	waited := fmt.Sprintf("%s waited for the %s", s.clients(n), kind)
 	r := worst.rootFor(kind)
 	switch {
+	case r == nil && worst.Held[kind] != "":
+		f.Text = waited + " that " + table.Plain(worst.Held[kind]) + " held"
 	case r == nil && (kind == FlowControl || kind == Acknowledging): // of another server
-		f.Text = waited + " on " + s.Target
+		f.Text = waited + " on " + s.Target + s.absent()
+	case r == nil && kind == Committing:
+		f.Text = fmt.Sprintf("%s waited for their commits on %s", s.clients(n), s.Target)
+	case r == nil && kind == Ticket:
+		f.Text = fmt.Sprintf("%s waited for a ticket of %s", s.clients(n), s.Target)
 	case r == nil:
 		f.Text = fmt.Sprintf("%s waited for a %s on %s; who held it is not visible%s", s.clients(n), kind, s.Target, missing(worst))
 	case s.changes(kind):
@@ -62,10 +68,27 @@ func blocked(s *Scene) (Found, bool) {
 	return f, true
 }
 
+// absent names the other servers that did not answer.
+func (s *Scene) absent() string {
+	var names []string
+	for _, other := range s.All {
+		if other != s && other.Failed > len(other.Answers) {
+			names = append(names, other.Target)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "; " + strings.Join(names, ", ") + " did not answer"
+}
+
 // clients is "31 of 32 clients".
 func (s *Scene) clients(n float64) string {
 	if s.Clients == 0 {
 		return table.Plural(int(n), "client")
+	}
+	if queued := s.queued(); queued > 0 {
+		return fmt.Sprintf("%.0f of %.0f clients (%.0f more were in the queue of a proxy)", min(n, s.Clients), s.Clients, queued)
 	}
 	return fmt.Sprintf("%.0f of %.0f clients", min(n, s.Clients), s.Clients)
 }

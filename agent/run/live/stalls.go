@@ -22,10 +22,12 @@ const (
 	// watchEvery is how often a missing interval is looked for, captureEvery the distance of the moments of a capture.
 	watchEvery   = 500 * time.Millisecond
 	captureEvery = time.Second
-	// mostMoments bounds a capture, mostCaptures those of a run, captureDistance the begins of two.
+	// mostMoments bounds a capture, mostCaptures those of a run. captureDistance is the time between the begins of two,
+	// falseDistance if the first one was not during a stall.
 	mostMoments     = 30
 	mostCaptures    = 20
 	captureDistance = 10 * time.Second
+	falseDistance   = 3 * time.Second
 	// lateness is how late an interval may be beside half of its length: the time until a line is read.
 	lateness = 200 * time.Millisecond
 	// manyErrors is the number of errors for each transaction from which errors begin.
@@ -39,19 +41,18 @@ type stalls struct {
 	watched  stall.Watched
 	// elapsed is the end of the last interval on the run's axis, reported when it was read, by the wall clock and on the
 	// axis.
-	elapsed    float64
-	reported   time.Time
-	onAxis     time.Time
-	calm       int // intervals without errors in a row
-	counts     []ingest.StallCount
-	failing    map[string]bool // targets that did not answer
-	uncaptured int
+	elapsed  float64
+	reported time.Time
+	onAxis   time.Time
+	calm     int // intervals without errors in a row
+	counts   []ingest.StallCount
+	failing  map[string]bool // targets that did not answer
 
 	asked    chan string // a condition of --capture-when holds
 	triggers chan string // has room for one: while it is dealt with, others are of the same stall
-	// The rest belongs to the goroutine that captures.
+	// The rest belongs to the goroutine that captures. next is when the next capture may begin.
 	number int
-	begun  time.Time
+	next   time.Time
 	kept   []keptCapture
 }
 
@@ -143,20 +144,18 @@ func (s *stalls) isOver(ago time.Duration) bool {
 	return !isDip && ago.Seconds() > 1.5*length+lateness.Seconds()
 }
 
-// dip returns the worst dip since a place on the run's axis; false if there was none.
-func (s *stalls) dip(since float64) (worst stall.Dip, ok bool) {
+// dips returns the dips of the run, and the first one that ended after a place on the run's axis.
+func (s *stalls) dips(since float64) (all []stall.Dip, first int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := s.detector.Dips
+	all = slices.Clone(s.detector.Dips)
 	if d, isDip := s.detector.Current(); isDip {
-		all = append(slices.Clip(all), d)
+		all = append(all, d)
 	}
-	for _, d := range all {
-		if d.To >= since && (!ok || d.Lost > worst.Lost) {
-			worst, ok = d, true
-		}
+	for first < len(all) && all[first].To < since {
+		first++
 	}
-	return worst, ok
+	return all, first
 }
 
 // position is the place of now on the run's axis, as far as it is known.
@@ -174,6 +173,13 @@ func (s *stalls) time(elapsed float64) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.onAxis.Add(time.Duration((elapsed - s.elapsed) * float64(time.Second)))
+}
+
+// place is where a time is on the run's axis.
+func (s *stalls) place(at time.Time) float64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.elapsed + at.Sub(s.onAxis).Seconds()
 }
 
 // snapshot returns the stalls by reason.
@@ -281,33 +287,53 @@ func (t *tracker) capture(ctx context.Context, why string, isAsked bool) {
 	if !owner || !t.dir.Running(&meta) && meta.Log == nil {
 		return
 	}
-	if !s.begun.IsZero() && time.Since(s.begun) < captureDistance {
-		t.await(ctx, time.Now())
-		t.finishStall(ctx, s.position(), nil, false)
+	noticed := time.Now()
+	begin := max(0, s.position()-3)
+	if !t.awaitNext(ctx, noticed) {
+		t.finishStall(ctx, begin, nil, false)
 		return
 	}
-	s.begun = time.Now()
-	begin := max(0, s.position()-3)
+	begun := time.Now()
+	s.next = begun.Add(captureDistance)
 	threads := t.feed.Snapshot(meta, t.now()).Threads
 	c := &record.Capture{Trigger: why, Clients: float64(threads.Value), Begin: t.now().UTC().Truncate(time.Millisecond)}
 	next := time.NewTicker(captureEvery)
 	defer next.Stop()
 	for len(c.Moments) < mostMoments {
 		c.Moments = append(c.Moments, t.moment(ctx))
-		if ctx.Err() != nil || s.isOver(time.Since(s.begun)) {
+		if ctx.Err() != nil || s.isOver(time.Since(begun)) {
 			break
 		}
 		select {
 		case <-ctx.Done():
 		case <-next.C:
 		}
-		if s.isOver(time.Since(s.begun)) {
+		if s.isOver(time.Since(begun)) {
 			break
 		}
 	}
 	c.End = t.now().UTC().Truncate(time.Millisecond)
-	t.await(ctx, s.begun)
-	t.finishStall(ctx, begin, c, isAsked)
+	t.await(ctx, begun)
+	if !t.finishStall(ctx, begin, c, isAsked) {
+		s.next = begun.Add(falseDistance)
+	}
+}
+
+// awaitNext waits until a capture may begin. It returns false if the stall is over, or ctx done, before that.
+func (t *tracker) awaitNext(ctx context.Context, noticed time.Time) bool {
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	for time.Now().Before(t.stalls.next) {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-tick.C:
+		}
+		if t.stalls.isOver(time.Since(noticed)) {
+			return false
+		}
+	}
+	return true
 }
 
 // await waits until a stall is over, or ctx is done.
@@ -340,31 +366,32 @@ func (t *tracker) moment(ctx context.Context) evidence.Moment {
 	return m
 }
 
-// finishStall records a capture if there was a dip, explains and marks it.
-func (t *tracker) finishStall(ctx context.Context, since float64, c *record.Capture, isAsked bool) {
+// finishStall records a capture if there was a dip, explains and marks what ended since a place on the run's axis. It
+// returns false if there was no dip: nothing needs an explanation.
+func (t *tracker) finishStall(ctx context.Context, since float64, c *record.Capture, isAsked bool) bool {
 	s := &t.stalls
-	d, ok := s.dip(since)
-	if !ok {
-		if c != nil && isAsked {
-			t.keep(c, 0)
-		}
-		return // not a dip: nothing needs an explanation
-	}
-	e := evidence.Explanation{Reason: evidence.Unknown, Text: "nothing was captured"}
+	all, first := s.dips(since)
+	var captures []record.Capture
+	lost := 0.0
 	if c != nil {
-		e = evidence.Explain(c.Clients, d.Seconds, c.Moments)
-		t.keep(c, d.Lost)
-	} else {
-		s.mu.Lock()
-		s.uncaptured++
-		s.mu.Unlock()
+		captures = append(captures, *c)
 	}
-	s.count(e.Reason, fmt.Sprintf("%.1f s from %s: %s", d.Seconds, table.Clock(d.From), e.Text), d.Seconds)
-	t.log.Info("run stalled", "seconds", fmt.Sprintf("%.1f", d.Seconds), "from", table.Clock(d.From), "reason", e.Reason, "what", e.Text)
-	if ctx.Err() == nil {
-		t.mark(fmt.Sprintf("stalled for %.1f s: %s", d.Seconds, e.Text), s.time(d.From))
+	for i := first; i < len(all); i++ {
+		d := &all[i]
+		lost += d.Lost
+		moments, _, clients := record.During(captures, all, i, s.place)
+		e := evidence.Explain(clients, d.Seconds, moments)
+		s.count(e.Reason, fmt.Sprintf("%.1f s from %s: %s", d.Seconds, table.Clock(d.From), e.Text), d.Seconds)
+		t.log.Info("run stalled", "seconds", fmt.Sprintf("%.1f", d.Seconds), "from", table.Clock(d.From), "reason", e.Reason, "what", e.Text)
+		if ctx.Err() == nil {
+			t.mark(fmt.Sprintf("stalled for %.1f s: %s", d.Seconds, e.Text), s.time(d.From))
+		}
+	}
+	if c != nil && (first < len(all) || isAsked) {
+		t.keep(c, lost)
 	}
 	t.opts.Sink.Changed()
+	return first < len(all)
 }
 
 // keep writes a capture, in the place of the mildest one if there are too many.

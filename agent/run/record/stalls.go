@@ -10,15 +10,18 @@ import (
 	"github.com/benchwatch/benchwatch/agent/base/secret"
 	"github.com/benchwatch/benchwatch/agent/model/evidence"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
+	"github.com/benchwatch/benchwatch/agent/run/stall"
 )
 
 const (
 	// StallsFile is the name of the file with what servers and machines said while the run stalled.
 	StallsFile = "stalls.jsonl"
-	// mostStallBytes bounds the file, mostCaptures what is read of it.
-	mostStallBytes = 16 << 20
-	mostCaptures   = 1000
-	mostMoments    = 100
+	// mostStallBytes bounds the file, mostCaptureBytes one capture, so that a run has room for 20 and for 20 that replace
+	// milder ones. mostCaptures bounds what is read.
+	mostStallBytes   = 16 << 20
+	mostCaptureBytes = mostStallBytes / 40
+	mostCaptures     = 1000
+	mostMoments      = 100
 )
 
 // captureLine is one line of stalls.jsonl: the begin of a capture with its trigger, what was said at one moment, its
@@ -68,34 +71,102 @@ func NewCaptureWriter(dir rundir.Directory) (w *CaptureWriter, last int) {
 	return w, last
 }
 
-// Write appends a whole capture, without literals and secrets.
+// Write appends a whole capture, without literals and secrets. Of one that is too large, every second moment is left out,
+// as often as needed.
 func (w *CaptureWriter) Write(c *Capture) error {
+	for i := range c.Moments {
+		for j := range c.Moments[i].Answers {
+			redact(&c.Moments[i].Answers[j])
+		}
+	}
+	for {
+		data, err := jsonLines(c.lines()...)
+		if err != nil {
+			return fmt.Errorf("write what was captured: %w", err)
+		}
+		if len(data) <= mostCaptureBytes || len(c.Moments) == 0 {
+			return w.append(data)
+		}
+		c.thin()
+	}
+}
+
+// lines are the lines of the file.
+func (c *Capture) lines() []any {
 	lines := []any{captureLine{Capture: c.Number, At: c.Begin, Trigger: secret.Text(c.Trigger), Clients: c.Clients}}
 	for i := range c.Moments {
-		m := &c.Moments[i]
-		for j := range m.Answers {
-			redact(&m.Answers[j])
-		}
-		lines = append(lines, captureLine{Capture: c.Number, At: m.At, Answers: m.Answers})
+		lines = append(lines, captureLine{Capture: c.Number, At: c.Moments[i].At, Answers: c.Moments[i].Answers})
 	}
-	return w.append(append(lines, captureLine{Capture: c.Number, At: c.End, Over: true})...)
+	return append(lines, captureLine{Capture: c.Number, At: c.End, Over: true})
+}
+
+// thin leaves out every second moment, and the sessions of the only one.
+func (c *Capture) thin() {
+	if len(c.Moments) == 1 {
+		answers := c.Moments[0].Answers
+		for i := range answers {
+			if n := len(answers[i].Sessions) / 2; n > 0 {
+				answers[i].Sessions = answers[i].Sessions[:n]
+				return
+			}
+		}
+		c.Moments = nil
+		return
+	}
+	kept := c.Moments[:0]
+	for i := 0; i < len(c.Moments); i += 2 {
+		kept = append(kept, c.Moments[i])
+	}
+	c.Moments = kept
+}
+
+// around is how far a look may be before a dip, or after it, in seconds: a dip is known when its first interval ends.
+const around = 2
+
+// During returns the looks of captures during a dip, and the number of the capture, 0 if there is none. all are the
+// dips of the run; elapsed is the place of a time on the run's axis. A look between two dips that follow each other
+// belongs to the one in which it was.
+func During(captures []Capture, all []stall.Dip, i int, elapsed func(time.Time) float64) (moments []evidence.Moment, number int, clients float64) {
+	from, to := all[i].From-around, all[i].To+around
+	for j := range all {
+		switch d := &all[j]; {
+		case j == i:
+		case d.To <= all[i].From:
+			from = max(from, (d.To+all[i].From)/2)
+		case d.From >= all[i].To:
+			to = min(to, (d.From+all[i].To)/2)
+		}
+	}
+	for j := range captures {
+		c := &captures[j]
+		if elapsed(c.End) < from || elapsed(c.Begin) > to {
+			continue
+		}
+		number, clients = c.Number, c.Clients
+		for _, m := range c.Moments {
+			if at := elapsed(m.At); at >= from && at <= to {
+				moments = append(moments, m)
+			}
+		}
+	}
+	return moments, number, clients
 }
 
 // Replace notes that a worse stall took the place of a capture.
 func (w *CaptureWriter) Replace(number int, at time.Time) error {
-	return w.append(captureLine{Capture: number, At: at, Replaced: true})
+	data, err := jsonLines(captureLine{Capture: number, At: at, Replaced: true})
+	if err != nil {
+		return fmt.Errorf("write what was captured: %w", err)
+	}
+	return w.append(data)
 }
 
-func (w *CaptureWriter) append(lines ...any) error {
+func (w *CaptureWriter) append(data []byte) error {
 	if space, err := rundir.SpaceOf(string(w.dir)); err == nil && space.Low() {
 		return ErrDiskLow
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	data, err := jsonLines(lines...)
-	if err != nil {
-		return fmt.Errorf("write what was captured: %w", err)
-	}
 	if w.size+int64(len(data)) > mostStallBytes {
 		return ErrStallsFull
 	}

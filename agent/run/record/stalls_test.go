@@ -67,11 +67,18 @@ func TestCaptures(t *testing.T) {
 		t.Errorf("last %d", last)
 	}
 	defer w.Close()
+	large := capture(5, strings.Repeat("SELECT ? ", 5000))
+	for range 29 {
+		large.Moments = append(large.Moments, large.Moments[0])
+	}
+	if err := w.Write(large); err != nil || len(large.Moments) != 8 {
+		t.Errorf("%v, %d moments of a large capture", err, len(large.Moments))
+	}
 	for i := 0; err == nil; i++ {
-		if i > 40 {
+		if i > 50 {
 			t.Fatal("no limit")
 		}
-		err = w.Write(capture(i+5, strings.Repeat("SELECT ? ", 1<<16)))
+		err = w.Write(capture(i+6, strings.Repeat("SELECT ? ", 45_000)))
 	}
 	if info, statErr := os.Stat(dir.Path(StallsFile)); !errors.Is(err, ErrStallsFull) || statErr != nil || info.Size() > mostStallBytes {
 		t.Errorf("%v, %v", err, statErr)

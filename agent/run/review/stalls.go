@@ -40,9 +40,11 @@ type Stall struct {
 
 // StallEffect is what the stalls of a run cost together.
 type StallEffect struct {
-	Count   int     `json:"count"`
-	Seconds float64 `json:"seconds"`
-	Lost    float64 `json:"lost_transactions"`
+	Count int `json:"count"`
+	// Uncaptured counts the stalls during which nothing was captured: the run was not followed, or there were too many.
+	Uncaptured int     `json:"not_captured,omitempty"`
+	Seconds    float64 `json:"seconds"`
+	Lost       float64 `json:"lost_transactions"`
 	// LostShare is the part of the throughput that the run would have had without the stalls.
 	LostShare float64 `json:"lost_share"`
 	// Without is the throughput that the run would have had, in transactions per second.
@@ -58,10 +60,12 @@ func stalls(h *record.History, r *Row) ([]Stall, *StallEffect) {
 	all := make([]Stall, len(found.Dips))
 	effect := &StallEffect{Count: len(all) + found.Dropped}
 	for i := range found.Dips {
-		d := &found.Dips[i]
-		all[i] = explained(h, d, float64(r.Threads))
-		effect.Seconds += d.Seconds
-		effect.Lost += d.Lost
+		all[i] = explained(h, i, float64(r.Threads))
+		effect.Seconds += all[i].Seconds
+		effect.Lost += all[i].Lost
+		if all[i].Capture == 0 {
+			effect.Uncaptured++
+		}
 	}
 	tps := r.Values.Of(tool.Throughput)
 	if done := tps.Value * r.DurationSeconds; tps.Known && done+effect.Lost > 0 {
@@ -74,27 +78,13 @@ func stalls(h *record.History, r *Row) ([]Stall, *StallEffect) {
 	return all, effect
 }
 
-// captured is how far a capture may begin before a dip, or end after it, in seconds: a dip is known when its first
-// interval ends.
-const captured = 2
-
-// explained returns a dip with the reason that follows from what was captured during it.
-func explained(h *record.History, d *stall.Dip, clients float64) Stall {
+// explained returns dip i with the reason that follows from what was captured during it.
+func explained(h *record.History, i int, clients float64) Stall {
+	d := &h.Intervals.Stalls.Dips[i]
 	s := Stall{Start: d.From, Seconds: d.Seconds, Usual: d.Usual, Low: d.Low, Lost: d.Lost, Reason: evidence.Unknown}
-	var moments []evidence.Moment
-	for i := range h.Captures {
-		c := &h.Captures[i]
-		if h.Elapsed(c.End) < d.From || h.Elapsed(c.Begin) > d.To+captured {
-			continue
-		}
-		clients, s.Capture = cmp.Or(c.Clients, clients), c.Number
-		for _, m := range c.Moments {
-			if at := h.Elapsed(m.At); at >= d.From-captured && at <= d.To+captured {
-				moments = append(moments, m)
-			}
-		}
-	}
-	e := evidence.Explain(clients, d.Seconds, moments)
+	moments, number, captured := record.During(h.Captures, h.Intervals.Stalls.Dips, i, h.Elapsed)
+	s.Capture = number
+	e := evidence.Explain(cmp.Or(captured, clients), d.Seconds, moments)
 	s.Reason, s.Evidence, s.Target, s.Also, s.Tree = e.Reason, e.Text, e.Target, e.Also, e.Tree
 	if s.Reason == evidence.Unknown {
 		s.Evidence = dipText(d) + "; " + e.Text
@@ -150,6 +140,9 @@ func (e *StallEffect) String() string {
 		table.Digits.Format(e.Lost))
 	if e.Without.Known {
 		text += fmt.Sprintf(": %s of the throughput, which would be about %s/s without them", table.Share(e.LostShare), table.Digits.Format(e.Without.Value))
+	}
+	if e.Uncaptured > 0 && e.Uncaptured < e.Count {
+		text += fmt.Sprintf("; nothing was captured of %d", e.Uncaptured)
 	}
 	return text
 }

@@ -209,12 +209,14 @@ func (d *Detector) extend(r reading) {
 	}
 }
 
-// end adds the dip that is over. Its last intervals are as usual.
+// end adds the dip that is over, by its phases. Its last intervals are as usual.
 func (d *Detector) end() {
-	if len(d.Dips) < mostDips {
-		d.Dips = append(d.Dips, d.dip())
-	} else {
-		d.Dropped++
+	for _, x := range d.phases() {
+		if len(d.Dips) < mostDips {
+			d.Dips = append(d.Dips, x)
+		} else {
+			d.Dropped++
+		}
 	}
 	var rest []reading
 	for i := range d.open {

@@ -80,6 +80,45 @@ func TestDips(t *testing.T) {
 	}
 }
 
+// TestPhases: a standstill that ends in a time in which less is done than before is a dip of its own, and so is that time.
+func TestPhases(t *testing.T) {
+	for name, c := range map[string]struct {
+		rates []float64
+		dips  []series.Span
+	}{
+		"a standstill, then less":   {[]float64{0, 0, 0, 0, 50, 200, 210, 190, 200}, []series.Span{{From: 10, To: 14.75}, {From: 14.75, To: 19}}},
+		"less, then a standstill":   {[]float64{200, 200, 100, 0, 0, 0}, []series.Span{{From: 10, To: 12.5}, {From: 12.5, To: 16}}},
+		"only a slow recovery":      {[]float64{0, 0, 0, 200}, []series.Span{{From: 10, To: 13.75}}},
+		"less, with one standstill": {[]float64{200, 0, 200, 200, 200}, []series.Span{{From: 10, To: 15}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var all []Interval
+			add := func(rate float64) {
+				at := float64(len(all))
+				all = append(all, Interval{From: at, To: at + 1, Rate: rate, Latency: series.Unknown()})
+			}
+			for range 10 {
+				add(800)
+			}
+			for _, rate := range c.rates {
+				add(rate)
+			}
+			for range 5 {
+				add(800)
+			}
+			found := dips(all)
+			if len(found) != len(c.dips) {
+				t.Fatalf("%+v", found)
+			}
+			for i, d := range found {
+				if math.Abs(d.From-c.dips[i].From) > 0.3 || math.Abs(d.To-c.dips[i].To) > 0.3 || d.Seconds != d.To-d.From {
+					t.Errorf("%.2f to %.2f, expected %v", d.From, d.To, c.dips[i])
+				}
+			}
+		})
+	}
+}
+
 // TestNoDips: loads without a standstill have none, however noisy, slow or short they are.
 func TestNoDips(t *testing.T) {
 	for name, all := range map[string]func(*rand.Rand) []Interval{

@@ -8,19 +8,32 @@ import (
 )
 
 // dip describes the dip in progress.
-func (d *Detector) dip() Dip {
+func (d *Detector) dip() Dip { return d.describe(d.ends()) }
+
+// ends returns the first and the last interval of the dip in progress.
+func (d *Detector) ends() (first, last int) {
+	first = -1
+	for i := range d.open {
+		switch {
+		case !d.open[i].bad:
+			continue
+		case first < 0:
+			first = i
+		}
+		last = i
+	}
+	return first, last
+}
+
+// describe describes the dip from one interval to another.
+func (d *Detector) describe(first, last int) Dip {
 	u := &d.usual
 	x := Dip{Usual: u.rate, Low: math.Inf(1), Latency: series.Unknown(), UsualLatency: series.Unknown(), Slow: true, Silent: true}
-	first, last := -1, -1
-	for i := range d.open {
+	for i := first; i <= last; i++ {
 		o := &d.open[i]
 		if !o.bad {
 			continue
 		}
-		if first < 0 {
-			first = i
-		}
-		last = i
 		x.Low = min(x.Low, o.Rate)
 		if o.isLow {
 			x.Slow, x.Silent = false, false

@@ -18,7 +18,7 @@ func TestReasonsPage(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("| reason | of | evidence |\n|---|---|---|\n")
 	for _, r := range evidence.All() {
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", cmp.Or(r.Name, "the kind of lock"), cmp.Or(r.Engine, "every server"), r.Reads)
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", cmp.Or(r.Name, "the kind of lock"), r.Of, r.Reads)
 		if r.Reads == "" || r.Find == nil {
 			t.Errorf("the declaration of %q is incomplete", r.Name)
 		}

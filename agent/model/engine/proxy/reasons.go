@@ -1,0 +1,137 @@
+package proxy
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/benchwatch/benchwatch/agent/model/engine"
+	"github.com/benchwatch/benchwatch/agent/model/evidence"
+	"github.com/benchwatch/benchwatch/agent/model/table"
+)
+
+// What the answer of a proxy has beside the values of its sample.
+const (
+	fullQueues  = "queues"       // text: the longest queues
+	unusedAll   = "all down"     // text: backends of a role that has no other
+	unusedSome  = "down"         // text: other backends that are down
+	failures    = "failures"     // value: errors, failed checks and servers marked down since the proxy began
+	refusals    = "refused"      // value: clients refused since the proxy began
+	clientShare = "client share" // value: connections of clients as a share of their limit
+)
+
+var _ = engine.DeclareTestimony(testify)
+
+// testify puts what a proxy reports of its queues and backends into words. It does nothing for other servers.
+func testify(s *engine.Status, a *evidence.Answer) {
+	queues, limits := map[string]float64{}, map[string]float64{}
+	up, down := map[string]int{}, map[string][]string{}
+	clients, limit := 0.0, 0.0
+	for i := range s.Values {
+		switch v := &s.Values[i]; v.Metric {
+		case QueueLength:
+			queues[v.Labels[0]] += v.V
+		case PoolLimit:
+			limits[v.Labels[0]] += v.V
+		case BackendUp:
+			if v.V > 0 {
+				up[v.Labels[1]]++
+			} else {
+				down[v.Labels[1]] = append(down[v.Labels[1]], v.Labels[0])
+			}
+		case ErrorsTotal, CheckFailuresTotal, DownsTotal:
+			a.Set(failures, max(0, a.Values[failures])+v.V)
+		case RefusedTotal:
+			a.Set(refusals, v.V)
+		case ClientConnections:
+			clients = v.V
+		case ClientLimit:
+			limit = v.V
+		}
+	}
+	if limit > 0 {
+		a.Set(clientShare, clients/limit)
+	}
+	for _, role := range slices.Sorted(maps.Keys(down)) {
+		kind := unusedSome
+		if up[role] == 0 {
+			kind = unusedAll
+		}
+		a.Say(kind, strings.Trim(a.Texts[kind]+", "+strings.Join(down[role], ", ")+in(role), ", "))
+	}
+	for _, role := range slices.Sorted(maps.Keys(queues)) {
+		if queues[role] == 0 {
+			continue
+		}
+		a.Queued += queues[role]
+		text := fmt.Sprintf("%s%s", table.Plural(int(queues[role]), "client"), in(role))
+		if limits[role] > 0 {
+			text += fmt.Sprintf(", which allows %s", table.Plural(int(limits[role]), "connection"))
+		}
+		a.Say(fullQueues, strings.Trim(a.Texts[fullQueues]+", "+text, ", "))
+	}
+}
+
+// in names a role.
+func in(role string) string {
+	if role == "" {
+		return ""
+	}
+	return " of " + table.Plain(role)
+}
+
+// Reasons for stalls that any proxy can show.
+var _ = evidence.Declare(evidence.Rules{
+	Of: "proxies",
+	Reasons: []evidence.Reason{
+		{Name: "queue of a proxy", Reads: "clients that wait in the proxy, and how many connections it allows", Find: queueStall},
+		{Name: "servers behind a proxy down", Reads: "states of the servers, failed checks and errors, as the proxy reports them", Find: downStall},
+		{Name: "clients refused by a proxy", Reads: "connections of clients, their limit, and how many were refused", Find: refusedStall},
+	},
+})
+
+// queueStall finds clients that wait in the proxy. What holds up the servers behind it explains more.
+func queueStall(s *evidence.Scene) (evidence.Found, bool) {
+	worst, n := s.Worst(func(a *evidence.Answer) float64 { return a.Queued })
+	if worst == nil || !(n > 0) || !s.Most(func(a *evidence.Answer) bool { return a.Queued > 0 }) {
+		return evidence.Found{}, false
+	}
+	share := 1.0
+	if s.Clients > 0 {
+		share = min(1, n/s.Clients)
+	}
+	return evidence.Found{Share: 0.7 * share, Text: fmt.Sprintf("%s of %.0f waited in the queue of %s: %s",
+		table.Plural(int(n), "client"), max(n, s.Clients), s.Target, table.Plain(worst.Texts[fullQueues]))}, true
+}
+
+// downStall finds servers that the proxy does not use: all of a role, or some that failed meanwhile.
+func downStall(s *evidence.Scene) (evidence.Found, bool) {
+	has := func(name string) func(*evidence.Answer) bool {
+		return func(a *evidence.Answer) bool { return a.Texts[name] != "" }
+	}
+	last := func(name string) (text string) {
+		for _, a := range s.Answers {
+			text = max(text, a.Texts[name])
+		}
+		return table.Plain(text)
+	}
+	switch {
+	case s.Most(has(unusedAll)):
+		return evidence.Found{Share: 0.95, Text: fmt.Sprintf("%s had no server to use: down were %s", s.Target, last(unusedAll))}, true
+	case s.Most(has(unusedSome)) && s.Increase(failures) > 0:
+		return evidence.Found{Share: 0.6, Text: fmt.Sprintf("%s marked %s as down, with %s errors and failed checks per second",
+			s.Target, last(unusedSome), table.Rounded(s.Increase(failures)))}, true
+	}
+	return evidence.Found{}, false
+}
+
+// refusedStall finds that the proxy had no connection left for clients.
+func refusedStall(s *evidence.Scene) (evidence.Found, bool) {
+	refused := s.Increase(refusals)
+	_, share := s.Worst(func(a *evidence.Answer) float64 { return a.Number(clientShare) })
+	if !(refused > 0) || !(share >= 1) {
+		return evidence.Found{}, false
+	}
+	return evidence.Found{Share: 0.75, Text: fmt.Sprintf("%s refused %s clients/s: all connections that it allows were in use", s.Target, table.Rounded(refused))}, true
+}
