@@ -260,8 +260,9 @@ func (r *importCommand) importRuns(s Streams, earlier *ingest.Earlier,
 	var all []imported
 	for i := range made {
 		one := newImported(log.Path, &made[i])
+		one.Latencies = made[i].Latencies
 		if len(made) == 1 {
-			one.Latencies, one.Intervals = log.Latencies, log.Intervals
+			one.Intervals = log.Intervals
 			for _, m := range used {
 				one.MonitorLogs = append(one.MonitorLogs, m.Path)
 			}

@@ -127,10 +127,29 @@ type Tool struct {
 	// standard error beside the summary. It fails for files without intervals. Nil: they have none.
 	JoinThreads func(ctx context.Context, w io.Writer, logs []io.Reader) error
 
+	// SideFile recognises a file that the tool writes about a run beside its output, given the file's name and beginning:
+	// the common part of the names of the run's files, which its output may show as Report.Files, and what the file has.
+	// The common part is empty if it is no such file. Nil: the tool writes none.
+	SideFile func(name string, head []byte) (run string, kind SideKind)
+
 	// Sniff returns, from 0 (certainly not) to 100, how certain it is that the output beginning
 	// with head comes from this tool.
 	Sniff func(head []byte) int
 }
+
+// SideKind is what a file has that a tool writes about a run beside its output.
+type SideKind uint8
+
+const (
+	// SideOther: nothing that the output or the other files lack.
+	SideOther SideKind = iota
+	// SideSummary: the statistics of the run.
+	SideSummary
+	// SideLatencies: the latency of each transaction.
+	SideLatencies
+	// SideIntervals: the run's intervals.
+	SideIntervals
+)
 
 // Match reports whether base, a program's name without its folder, starts t.
 func (t *Tool) Match(base string) bool {

@@ -114,6 +114,10 @@ type Report struct {
 	// shows it; otherwise zero.
 	Began time.Time
 
+	// Files is the common part of the names of the files that the tool wrote about the run, as Tool.SideFile returns it, if
+	// the output shows it.
+	Files string
+
 	// Labels are facts of the run that its lines since the previous report show.
 	Labels []Label
 

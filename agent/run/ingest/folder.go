@@ -109,6 +109,13 @@ func recogniseIn(path string, tools tool.Set, named *tool.Tool) (*tool.Tool, Rea
 	if t := tools.Sniff(head); t != nil {
 		return t, "", nil
 	}
+	for _, t := range tools {
+		if t.SideFile != nil {
+			if run, kind := t.SideFile(filepath.Base(path), head); run != "" && kind == tool.SideOther {
+				return t, "", nil
+			}
+		}
+	}
 	return nil, Unrecognised, nil
 }
 

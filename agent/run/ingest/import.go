@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
@@ -54,6 +55,8 @@ type Imported struct {
 	Part *Part
 	// Existing: an earlier import made this run from the same bytes.
 	Existing bool
+	// Latencies are the files from which latencies and statistics of this run were kept.
+	Latencies []string
 }
 
 // ErrNoRuns is returned for a log in which the tool's parser finds no run.
@@ -202,8 +205,9 @@ func (im *Import) part(ctx context.Context, bytes string, p *Part, start Start, 
 	if err != nil {
 		return Imported{}, err
 	}
+	latencies := im.latenciesOf(p, only)
 	if existing, found, err := im.Earlier.find(abs, p, sum); err != nil || found {
-		return Imported{Meta: existing, Part: p, Existing: found}, err
+		return Imported{Meta: existing, Part: p, Existing: found, Latencies: latencies}, err
 	}
 	meta := im.meta(p, start, generators)
 	meta.Import = &rundir.ImportSource{Path: abs, Stderr: stderr,
@@ -216,8 +220,8 @@ func (im *Import) part(ctx context.Context, bytes string, p *Part, start Start, 
 		if beside := cmp.Or(im.joined, im.Stderr); err == nil && beside != "" {
 			err = copyTo(d, rundir.StderrFile, beside, 0, math.MaxInt64)
 		}
-		if err == nil && only && len(im.Latencies) > 0 {
-			err = keepLatencies(ctx, d, im.Tool, im.Latencies)
+		if err == nil && len(latencies) > 0 {
+			err = keepLatencies(ctx, d, im.Tool, latencies)
 		}
 		if err == nil && only && im.Complete != nil {
 			err = im.Complete(ctx, d, meta.StartedAt, p.Seconds)
@@ -233,7 +237,18 @@ func (im *Import) part(ctx context.Context, bytes string, p *Part, start Start, 
 		meta.Group.Name = meta.ID
 	}
 	im.Earlier.add(meta)
-	return Imported{Meta: meta, Part: p}, nil
+	return Imported{Meta: meta, Part: p, Latencies: latencies}, nil
+}
+
+// latenciesOf returns the files with latencies and statistics of a part of the log.
+func (im *Import) latenciesOf(p *Part, only bool) []string {
+	if !only {
+		return im.Files[p.Snapshot().Files]
+	}
+	if files := im.Files[p.Snapshot().Files]; len(files) > 0 {
+		return files
+	}
+	return append(slices.Clip(im.Latencies), im.Files[""]...)
 }
 
 // meta returns the facts of the run in one part of the log.

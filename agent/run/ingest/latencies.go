@@ -55,7 +55,7 @@ func keepLatencies(ctx context.Context, dir rundir.Directory, t *tool.Tool, path
 			return fmt.Errorf("read %s: %w", path, err)
 		}
 	}
-	if len(sum.whole) == 0 {
+	if len(sum.whole) == 0 && len(sum.statistics) == 0 {
 		return fmt.Errorf("%s: %w", strings.Join(paths, ", "), ErrNoLatencies)
 	}
 	return rundir.Replace(dir.Path(rundir.LatenciesFile), 0o644, sum.write)
@@ -92,6 +92,7 @@ func (d *distributions) read(ctx context.Context, path string, t *tool.Tool) err
 	defer file.Close()
 	parser := t.NewParser(tool.Description{})
 	shift := 0.0 // on the file's axis
+	distributed := false
 	take := func(r *tool.Report) {
 		switch r.Kind {
 		case tool.Start:
@@ -100,8 +101,13 @@ func (d *distributions) read(ctx context.Context, path string, t *tool.Tool) err
 			}
 			shift = r.Began.Sub(d.began).Seconds()
 		case tool.Histogram:
+			distributed = true
 			d.add(r, shift)
 		case tool.Summary:
+			if !distributed {
+				d.statistics, d.counted = append(d.statistics, r.Latencies...), r.Count(tool.Transaction)
+				return
+			}
 			d.end = max(d.end, shift+r.ElapsedSeconds.Value)
 		}
 	}
@@ -136,6 +142,9 @@ type distributions struct {
 	length float64 // of a part
 	parts  map[string][]*histogram.Histogram
 	whole  map[string]*histogram.Histogram
+	// statistics are those of a file that the tool wrote about the whole run, and counted is its number of transactions.
+	statistics []tool.Latency
+	counted    series.Optional[uint64]
 }
 
 func (d *distributions) add(r *tool.Report, shift float64) {
@@ -180,7 +189,12 @@ func (d *distributions) write(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	for _, operation := range sortedKeys(d.whole) {
+	if err := d.writeStatistics(w); err != nil {
+		return err
+	}
+	// The intervals of a log are those of its lines without a tag that continue its time.
+	operations := slices.DeleteFunc(sortedKeys(d.whole), func(o string) bool { return o == tool.Transaction })
+	for _, operation := range append([]string{tool.Transaction}, operations...) {
 		parts := slices.Clone(d.parts[operation])
 		from := float64(len(parts)) * d.length
 		rest := without(d.whole[operation], parts)
@@ -204,6 +218,44 @@ func (d *distributions) write(w io.Writer) error {
 		}
 	}
 	return nil
+}
+
+// statisticsMark begins the comment with the statistics of the whole run, and countMark the one with their number of
+// transactions.
+const (
+	statisticsMark = "#[Latency: "
+	countMark      = "#[Transactions: "
+)
+
+// writeStatistics writes "#[Latency: transaction p95 0.013218]" and "#[Transactions: 11347]".
+func (d *distributions) writeStatistics(w io.Writer) error {
+	if d.counted.Known && len(d.statistics) > 0 {
+		if _, err := fmt.Fprintf(w, countMark+"%d]\n", d.counted.Value); err != nil {
+			return err
+		}
+	}
+	for _, l := range d.statistics {
+		if _, err := fmt.Fprintf(w, statisticsMark+"%s %s %v]\n", l.Operation, l.Stat, l.Seconds); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// comment reads what writeStatistics wrote.
+func (k *keptIntervals) comment(text string) {
+	if n, ok := strings.CutPrefix(text, countMark); ok {
+		if v, err := strconv.ParseUint(strings.TrimSuffix(n, "]"), 10, 64); err == nil {
+			k.counted = series.Some(v)
+		}
+		return
+	}
+	rest, ok := strings.CutPrefix(text, statisticsMark)
+	if fields := strings.Fields(strings.TrimSuffix(rest, "]")); ok && len(fields) == 3 {
+		if v, err := strconv.ParseFloat(fields[2], 64); err == nil && v >= 0 {
+			k.statistics = append(k.statistics, tool.Latency{Operation: fields[0], Stat: fields[1], Seconds: v})
+		}
+	}
 }
 
 // without returns the values of h that none of the parts has.
@@ -265,29 +317,40 @@ func (f *Feed) ReadLatencies(ctx context.Context, dir rundir.Directory) error {
 		case tool.Histogram:
 			f.state.apply(r, time.Time{})
 			f.Series.add(r, f.state)
+			if r.Cumulative && r.Operation == tool.Transaction {
+				f.kept.transactions = series.Some(r.Distribution().Count())
+			}
 		case tool.Interval:
 			f.kept.intervals = append(f.kept.intervals, r.Clone())
-		case tool.Summary:
-			f.kept.transactions = r.Count(tool.Transaction)
 		}
 	}
-	if err := eachLine(ctx, file, func(text []byte) { parser.Parse(tool.Line{Text: text}, take) }); err != nil {
+	err = eachLine(ctx, file, func(text []byte) {
+		if len(text) > 0 && text[0] == '#' {
+			f.kept.comment(string(text))
+		}
+		parser.Parse(tool.Line{Text: text}, take)
+	})
+	if err != nil {
 		return fmt.Errorf("read latencies: %w", err)
 	}
 	parser.Close(take)
 	return nil
 }
 
-// keptIntervals are the intervals of the kept latencies, and the number of transactions in them.
+// keptIntervals are the intervals of the kept latencies, and the number of transactions in them; and the statistics that
+// the tool wrote about the whole run, and their number of transactions.
 type keptIntervals struct {
 	intervals    []*tool.Report
 	transactions series.Optional[uint64]
+	statistics   []tool.Latency
+	counted      series.Optional[uint64]
 }
 
 // addKept uses the intervals of the latencies if the output has none, unless the latencies are a
 // sample of the transactions. mu is held.
 func (f *Feed) addKept() {
 	s := f.state
+	s.addStatistics(f.kept.statistics, f.kept.counted)
 	if s.interval != nil || s.summary == nil || s.summary.Report().Count(tool.Transaction) != f.kept.transactions {
 		return
 	}
@@ -295,4 +358,19 @@ func (f *Feed) addKept() {
 		s.apply(r, time.Time{})
 		f.Series.add(r, s)
 	}
+}
+
+// addStatistics adds statistics of the whole run that the tool's output lacks, if they are of as many transactions.
+func (s *state) addStatistics(all []tool.Latency, counted series.Optional[uint64]) {
+	if s.summary == nil || s.summary.Parts > 1 || counted.Known && s.summary.Report().Count(tool.Transaction) != counted {
+		return
+	}
+	sum := *s.summary // snapshots share it
+	sum.Latencies = slices.Clip(sum.Latencies)
+	for _, l := range all {
+		if !sum.Report().Latency(l.Operation, l.Stat).Known {
+			sum.Latencies = append(sum.Latencies, l)
+		}
+	}
+	s.summary = &sum
 }

@@ -27,6 +27,9 @@ type Log struct {
 	Latencies []string
 	// Intervals are such files with sums over intervals instead.
 	Intervals []string
+	// Files are the files with latencies and statistics that the tool wrote about the runs in the log, by the common part
+	// of their names; with one run in the log, the name may be empty.
+	Files map[string][]string
 	// Generators are the logs of the other generators of the same run.
 	Generators []string
 
@@ -58,6 +61,9 @@ func Pair(ctx context.Context, logs []Log) ([]Log, error) {
 		}
 	}
 	joined := make([]bool, len(logs)) // to another log, which has its run
+	if err := pairFiles(ctx, logs, joined); err != nil {
+		return nil, err
+	}
 	pairThreads(logs, heads, began, joined)
 	pairStreams(logs, heads, joined)
 	var left []Log

@@ -51,6 +51,10 @@ type Snapshot struct {
 	// LeftOut are the containers whose lines are in the output, but not in the run.
 	LeftOut []string
 
+	// Files is the common part of the names of the files that the tool wrote about the run; empty if the output does not
+	// show it.
+	Files string
+
 	// Generators of a group, in their order.
 	Generators []Generator
 
@@ -110,6 +114,7 @@ func (s *state) snapshot(meta rundir.Meta, now time.Time) Snapshot {
 		Errors:       s.errors.value(),
 		Reconnects:   s.reconnects.value(),
 		Lines:        s.lines,
+		Files:        s.files,
 		Messages:     s.firstMessages(),
 		LastMessage:  cmp.Or(s.lastMessages[tool.Stderr], s.lastMessages[tool.Stdout]),
 		MessageCount: s.messageCount,

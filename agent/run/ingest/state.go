@@ -40,8 +40,9 @@ func StaleAfter(intervalSeconds float64) time.Duration {
 // read, so a restart arrives at the same totals.
 type state struct {
 	version, workload, verb string
-	run                     int  // the last one in the output that began
-	several                 bool // runs, such as the end of a load before the run
+	files                   string // Report.Files
+	run                     int    // the last one in the output that began
+	several                 bool   // runs, such as the end of a load before the run
 	labels                  []tool.Label
 	targetRate              int
 	threads                 series.Optional[int]
@@ -164,6 +165,7 @@ func (s *state) apply(r *tool.Report, at time.Time) {
 	if r.Failed {
 		s.failure[s.stream] = cmp.Or(r.Message, "the tool's output shows that it failed")
 	}
+	s.files = cmp.Or(r.Files, s.files)
 	for _, l := range r.Labels {
 		if len(s.labels) < keptLabels && !slices.ContainsFunc(s.labels, func(known tool.Label) bool { return known.Name == l.Name }) {
 			s.labels = append(slices.Clip(s.labels), l) // snapshots share it

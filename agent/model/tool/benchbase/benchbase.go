@@ -45,6 +45,7 @@ var Tool = &tool.Tool{
 	Login:     login,
 	NewParser: func(tool.Description) tool.Parser { return &Parser{} },
 	Sniff:     sniff,
+	SideFile:  sideFile,
 	Facts: []tool.Fact{
 		{Label: "dbms", Line: "Type:", Before: " "},
 		{Label: "isolation", Line: "Isolation:", Before: " "},
@@ -59,7 +60,10 @@ func sniff(head []byte) int {
 		text  string
 		score int
 	}{
-		{"com.oltpbenchmark.", 98}, {"Rate limited reqs/s: Results(", 98}, {samplesHeader, 98}, {`"Measured Requests": `, 95},
+		{"com.oltpbenchmark.", 98}, {"Rate limited reqs/s: Results(", 98}, {"Time (seconds),Requests,", 98}, {`"Measured Requests": `, 95},
+		{"Time (seconds),Throughput (requests/second),", 98}, {"time(sec), throughput(req/sec), avg_lat(ms)", 98},
+		{"ransaction Type Index,Transaction Name,Start Time (microseconds),", 98}, {"start time (microseconds),latency (microseconds)", 95},
+		{`95th Percentile Latency (microseconds)": `, 90},
 		{"(DBWorkload.java:", 95}, {"(ThreadBench.java:", 95}, {"PHASE START :: [Workload=", 95},
 	} {
 		if bytes.Contains(head, []byte(c.text)) {
@@ -153,6 +157,9 @@ func describe(in tool.Invocation) tool.Description {
 		if n := option.Number(w.Active); n > 0 && len(c.Work) == 1 {
 			d.Threads = n
 		}
+	}
+	for _, suffix := range []string{rawSuffix, summarySuffix} {
+		d.LatencyLogs = append(d.LatencyLogs, path.Join(cmp.Or(o.Values["directory"], "results"), d.Workload+"_*"+suffix))
 	}
 	d.ReportInterval = time.Duration(o.Number("im", 0)+o.Number("interval-monitor", 0)) * time.Millisecond
 	if d.ReportInterval == 0 {

@@ -22,8 +22,9 @@ func TestDescribe(t *testing.T) {
 	got := describe(invocation("-Xmx1g -jar lib/benchbase.jar -b tpcc -c config.xml -d results --create=true --load=true --execute=true -s 1", false))
 	want := tool.Description{
 		Command: "run", Workload: "tpcc", Threads: 2, Duration: 30 * time.Second, Target: "127.0.0.1:26118", Database: "benchbase", Engine: "postgresql", User: "postgres",
-		Labels: map[string]string{"isolation": "TRANSACTION_SERIALIZABLE", "scale_factor": "1"},
-		Insert: []tool.Insertion{{At: 14, Args: []string{"-im", "1000"}}},
+		Labels:      map[string]string{"isolation": "TRANSACTION_SERIALIZABLE", "scale_factor": "1"},
+		LatencyLogs: []string{"results/tpcc_*.raw.csv", "results/tpcc_*.summary.json"},
+		Insert:      []tool.Insertion{{At: 14, Args: []string{"-im", "1000"}}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

@@ -2,7 +2,10 @@ package benchbase
 
 import (
 	"bytes"
+	"fmt"
+	"path"
 	"strings"
+	"time"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
@@ -19,19 +22,28 @@ type Parser struct {
 	number  int
 	run     run
 	counts  counts
-	samples samples
+	windows windows
+	raw     *raw // nil: outside of such a file
 	json    json
-	report  tool.Report
-	summary tool.Pending // of the current run; its counts by procedure follow
+	// beside are the windows on standard error: import puts a table of them there that a run's other files lack.
+	beside       windows
+	besideReport tool.Report
+	report       tool.Report
+	summary      tool.Pending // of the current run; its counts by procedure follow
 }
 
 // run is the state of the current run.
 type run struct {
 	workload, verb string
-	threads        series.Optional[int]
-	started        bool // its Start was reported
-	interval       int  // of the monitor in milliseconds; 0: unknown
-	counted        int  // lines of the monitor, with the first one, which covers nothing
+	threads        series.Optional[int] // of the current phase
+	most           int                  // threads of a phase
+	began          time.Time            // of a file that shows it; otherwise zero
+	files          string               // the common part of the names of its files
+	phases         int                  // how many the log announces
+	works          []string             // what they do
+	started        bool                 // its Start was reported
+	interval       int                  // of the monitor in milliseconds; 0: unknown
+	counted        int                  // lines of the monitor, with the first one, which covers nothing
 	phase          tool.Phase
 	straddles      bool // the interval in which the warm-up ended is not over
 	seconds        float64
@@ -55,15 +67,23 @@ func (p *Parser) Parse(line tool.Line, emit func(*tool.Report)) tool.Verdict {
 		return tool.Ignored
 	}
 	switch {
-	case p.samples.columns != nil && '0' <= text[0] && text[0] <= '9':
-		return p.sample(text, emit)
-	case scan.HasPrefix(text, samplesHeader):
-		return p.openSamples(text, emit)
-	case text[0] == ' ' && p.json.open:
-		return p.member(text, emit)
-	case scan.HasPrefix(text, ` "Start timestamp (milliseconds)": `):
+	case p.raw != nil && '0' <= text[0] && text[0] <= '9':
+		return p.transaction(text, emit)
+	case p.windows.columns != nil && '0' <= text[0] && text[0] <= '9':
+		return p.windows.row(text, &p.report, p.number, emit)
+	case isWindowHeader(text):
+		return p.openWindows(text, emit)
+	case p.json.open && (text[0] == ' ' || text[0] == '\t'):
+		return p.member(text)
+	case len(text) == 1 && text[0] == '{':
 		p.openJSON(emit)
-		return p.member(text, emit)
+		return tool.Ignored
+	case len(text) == 1 && text[0] == '}':
+		p.endJSON(emit)
+		return tool.Ignored
+	}
+	if r := newRaw(text); r != nil {
+		return p.openRaw(r, emit)
 	}
 	l := scan.New(text)
 	switch {
@@ -91,6 +111,13 @@ func (p *Parser) Parse(line tool.Line, emit func(*tool.Report)) tool.Verdict {
 			p.run.threads = series.Some(n)
 		}
 		return tool.Reported
+	case l.Literal("Output "):
+		return p.file(l)
+	case l.Literal("Launching the "):
+		if _, ok := l.Until(" with "); ok {
+			p.run.phases, _ = l.Int()
+		}
+		return tool.Ignored
 	case l.Literal("TPM-C: "):
 		return p.tpmC(l)
 	case l.Literal("Skipping benchmark workload execution"):
@@ -104,6 +131,9 @@ func (p *Parser) Parse(line tool.Line, emit func(*tool.Report)) tool.Verdict {
 	}
 	return p.count(text, emit)
 }
+
+// mostPhases bounds the phases that a label lists.
+const mostPhases = 16
 
 // levels are log4j's and logback's levels that matter.
 var levels = []string{"INFO", "WARN", "ERROR", "DEBUG"}
@@ -162,13 +192,19 @@ func (p *Parser) phase(text []byte, emit func(*tool.Report)) tool.Verdict {
 	if workload := field(text, "Workload"); p.run.workload == "" {
 		p.run.workload = strings.ToLower(workload)
 	}
-	if workers := scan.New([]byte(field(text, "ActiveWorkers"))); !p.run.started {
-		if n, ok := workers.Int(); ok {
-			p.run.threads = series.Some(n)
-		}
+	workers := scan.New([]byte(field(text, "ActiveWorkers")))
+	if n, ok := workers.Int(); ok {
+		p.run.threads = series.Some(n)
+		p.run.most = max(p.run.most, n)
 	}
 	rate := scan.New([]byte(field(text, "Rate")))
 	target, _ := rate.Int()
+	if p.run.phases > 1 { // the run has no one rate
+		target = 0
+		if len(p.run.works) < mostPhases {
+			p.run.works = append(p.run.works, fmt.Sprintf("%s for %s s", field(text, "Rate"), field(text, "Time")))
+		}
+	}
 	p.run.verb = "run"
 	if !p.run.started {
 		p.run.phase = tool.Warmup
@@ -207,6 +243,7 @@ func (p *Parser) start(rate int, emit func(*tool.Report)) {
 	r := &p.report
 	r.Reset(tool.Start, p.number)
 	r.Tool, r.Workload, r.Command, r.Threads, r.TargetRate, r.Phase = Name, p.run.workload, p.run.verb, p.run.threads, rate, p.run.phase
+	r.Began = p.run.began
 	emit(r)
 }
 
@@ -258,6 +295,12 @@ func (p *Parser) totals(l scan.Line, emit func(*tool.Report)) tool.Verdict {
 	}
 	r := p.summary.Begin(tool.Summary, p.number)
 	r.Threads, r.ElapsedSeconds = p.run.threads, series.Some(p.run.seconds)
+	if p.run.most > 0 {
+		r.Threads = series.Some(p.run.most)
+	}
+	if len(p.run.works) > 1 {
+		r.Labels = append(r.Labels, tool.Label{Name: "rates", Value: strings.Join(p.run.works, ", ")})
+	}
 	r.AddCount(tool.Transaction, n)
 	r.AddRate(tool.Transaction, rate)
 	if failed {
@@ -287,8 +330,45 @@ func (p *Parser) fail(text []byte, emit func(*tool.Report)) tool.Verdict {
 	return tool.Reported
 }
 
+// openWindows begins the run of a table of windows.
+func (p *Parser) openWindows(header []byte, emit func(*tool.Report)) tool.Verdict {
+	w := newWindows(header)
+	if w.columns == nil {
+		return tool.Malformed
+	}
+	p.Close(emit)
+	p.number++
+	p.run = run{verb: "run", phase: tool.Measure}
+	p.start(0, emit)
+	p.windows = w
+	return tool.Reported
+}
+
+// file reads "Output Raw data into file: tpcc_2026-11-27_14-35-26.raw.csv".
+func (p *Parser) file(l scan.Line) tool.Verdict {
+	if _, ok := l.Until(" into file: "); !ok {
+		return tool.Ignored
+	}
+	name, _, _ := bytes.Cut(l.Rest(), []byte(" with window size "))
+	if run, _ := sideFile(path.Base(string(name)), nil); run != "" {
+		p.run.files = run
+		if r := p.summary.Report(); r != nil {
+			r.Files = run
+		}
+		return tool.Reported
+	}
+	return tool.Ignored
+}
+
 // stderr reads a line of standard error, which has only what Java writes when the program can't start or ends by itself.
 func (p *Parser) stderr(text []byte, emit func(*tool.Report)) tool.Verdict {
+	switch {
+	case isWindowHeader(text):
+		p.beside = newWindows(text)
+		return tool.Reported
+	case p.beside.columns != nil && len(text) > 0 && '0' <= text[0] && text[0] <= '9':
+		return p.beside.row(text, &p.besideReport, 1, emit)
+	}
 	if !scan.HasAnyPrefix(text, "Exception in thread ", "Error: ") {
 		return tool.Ignored
 	}
@@ -302,6 +382,8 @@ func (p *Parser) stderr(text []byte, emit func(*tool.Report)) tool.Verdict {
 func (p *Parser) Close(emit func(*tool.Report)) {
 	p.endCounts()
 	p.summary.Emit(emit)
-	p.endSamples(emit)
+	p.windows.finish(&p.report, p.number, emit)
+	p.beside.finish(&p.besideReport, 1, emit)
+	p.endRaw(emit)
 	p.endJSON(emit)
 }

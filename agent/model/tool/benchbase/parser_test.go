@@ -69,8 +69,8 @@ lines: 3 reported, 0 ignored, 0 malformed
 func TestDamagedOutput(t *testing.T) {
 	for _, text := range []string{
 		"Throughput: many txn/sec\n", "Throughput: 12.0 t\n", "Rate limited reqs/s: Results(nanoSeconds=x, measuredRequests=1) = 1.0 requests/sec\n",
-		"Rate limited reqs/s: Results(nanoSeconds=1, measuredReq\n", samplesHeader + "Throughput (requests/second)\n0,1,1\n1,1\n",
-		samplesHeader + "Throughput (requests/second)\n1,1,1\n1,1,1\n", samplesHeader + "Throughput (requests/second)\n0,1,1\n1,-5,1\n",
+		"Rate limited reqs/s: Results(nanoSeconds=1, measuredReq\n", "Time (seconds),Requests,Throughput (requests/second)\n0,1,1\n1,1\n",
+		"Time (seconds),Requests,Throughput (requests/second)\n1,1,1\n1,1,1\n", "Time (seconds),Requests,Throughput (requests/second)\n0,1,1\n1,-5,1\n",
 	} {
 		if res := tooltest.Parse(Tool, tooltest.Lines(tool.Stdout, []byte(text))); res.Malformed != 1 {
 			t.Errorf("%q: %s", text, res)
