@@ -132,12 +132,6 @@ func UsageOf(file *os.File) Usage {
 	return all
 }
 
-// IsRemoved reports whether an open file has no name any more.
-func IsRemoved(file *os.File) bool {
-	var open unix.Stat_t
-	return unix.Fstat(int(file.Fd()), &open) == nil && open.Nlink == 0
-}
-
 // FirstData is the position of a file's first byte other than NUL: a writer without O_APPEND leaves
 // NULs after a truncation. It is the size of a file that has only NULs.
 func FirstData(ctx context.Context, file *os.File, from int64) (int64, error) {

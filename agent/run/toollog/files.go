@@ -30,6 +30,7 @@ type entry struct {
 	// Set by compare.
 	file     *os.File
 	relation relation // to what was read
+	gap      gap      // before the file
 	at       int64    // where to continue
 	first    []byte   // what is there if nothing of the file was read, up to blockSize
 }
@@ -70,12 +71,12 @@ func newEntry(path string, info fs.FileInfo) entry {
 	return entry{inode: inodeOf(info), path: path, size: info.Size(), changed: info.ModTime()}
 }
 
-// search finds the file to read next, after all of the open one was read. The caller closes the entry's file. The
-// error is errChanged if the files changed meanwhile.
-func (f *follower) search(ctx context.Context) (on event, next *entry, err error) {
+// search finds the file to read next, after all of the open one was read; nil without one. The caller closes the
+// entry's file. The error is errChanged if the files changed meanwhile.
+func (f *follower) search(ctx context.Context) (next *entry, err error) {
 	files, err := listFiles(f.path)
 	if err == nil {
-		on, next, err = f.choose(ctx, files)
+		next, err = f.choose(ctx, files)
 	}
 	if err == nil && next != nil {
 		var again []entry
@@ -88,60 +89,58 @@ func (f *follower) search(ctx context.Context) (on event, next *entry, err error
 		}
 	}
 	if err != nil {
-		on, next = unchanged, nil
+		next = nil
 	}
 	for i := range files {
 		if e := &files[i]; e != next && e.file != nil {
 			e.file.Close()
 		}
 	}
-	return on, next, err
+	return next, err
 }
 
 // choose decides which of the files is next: the rest of a copy of what was read, or the first file after it that has
 // something. After a loss only the file that has the log's name is certain not to have been read.
-func (f *follower) choose(ctx context.Context, files []entry) (event, *entry, error) {
+func (f *follower) choose(ctx context.Context, files []entry) (*entry, error) {
 	read := f.passage()
-	first, named, err := f.place(ctx, files, &read)
+	first, missing, err := f.place(ctx, files, &read)
 	for i := first; i < len(files) && err == nil; i++ {
 		e := &files[i]
-		if e.compressed && named == nextFound {
-			named = fileCompressed
+		if e.compressed && missing == "" {
+			missing = fileCompressed
 		}
-		if e.compressed || named != nextFound && !e.named || f.set.isRead(e.inode, f) {
+		if e.compressed || missing != "" && !e.named || f.set.isRead(e.inode, f) {
 			continue
 		}
 		err = f.compare(ctx, e, &read)
 		switch {
 		case err != nil:
 		case e.named && e.relation == continues:
-			return nextFound, e, nil
+			return e, nil
 		case e.named && e.relation == altered:
-			return fileEdited, e, nil
-		case e.relation == beginning || e.relation == altered || e.size <= e.at:
-		case e.named:
-			return named, e, nil
-		default:
-			return rotatedFound, e, nil
+			e.gap = fileEdited
+			return e, nil
+		case e.relation != beginning && e.relation != altered && e.size > e.at:
+			e.gap = missing
+			return e, nil
 		}
 	}
-	return unchanged, nil, err
+	return nil, err
 }
 
-// place returns the index of the first file that may be next, and the event if this is the file that has the log's
-// name. What was read is in the open file, else in the oldest copy of it, else in a compressed file with the same
-// time.
-func (f *follower) place(ctx context.Context, files []entry, read *passage) (int, event, error) {
+// place returns the index of the first file that may be next, and why lines before it may be missing. What was read is
+// in the open file, else in the oldest copy of it, else in a compressed file with the same time.
+func (f *follower) place(ctx context.Context, files []entry, read *passage) (int, gap, error) {
 	if f.open != nil {
 		if i := slices.IndexFunc(files, func(e entry) bool { return e.inode == f.open.inode() }); i >= 0 {
-			return i + 1, nextFound, nil
+			return i + 1, "", nil
 		}
 	}
 	if read.end == 0 { // a new log
 		if n := len(files); n > 0 && files[n-1].named {
-			return n - 1, nextFound, nil
+			return n - 1, "", nil
 		}
-		return len(files), nextFound, nil
+		return len(files), "", nil
 	}
 	for i := range files {
 		e := &files[i]
@@ -149,19 +148,19 @@ func (f *follower) place(ctx context.Context, files []entry, read *passage) (int
 			continue
 		}
 		if err := f.compare(ctx, e, read); err != nil {
-			return 0, unchanged, err
+			return 0, "", err
 		}
 		// An older file may begin with the same few bytes.
 		isSure := e.named || e.at >= blockSize || slices.Contains(read.inodes, e.inode) || !e.changed.Before(f.lastWrite)
 		if e.relation == continues && (isSure || f.hasReports(ctx, e.file, e.at)) {
-			return i, nextFound, nil
+			return i, "", nil
 		}
 	}
 	if f.open == nil {
 		return 0, fileTruncated, nil
 	}
 	if i := slices.IndexFunc(files, func(e entry) bool { return e.compressed && e.changed.Equal(f.lastWrite) }); i >= 0 {
-		return i + 1, nextFound, nil
+		return i + 1, "", nil
 	}
 	return 0, fileRemoved, nil
 }
@@ -185,30 +184,23 @@ func (f *follower) compare(ctx context.Context, e *entry, read *passage) (err er
 	}
 	e.size, e.changed = info.Size(), info.ModTime()
 	hasReports := func(n int64) bool { return f.hasReports(ctx, e.file, n) }
-	e.relation, e.at = read.relate(e.file, e.size, hasReports)
-	// Of a short file that was edited, only a digest may be known, which does not show how much is the same.
-	isVague := len(read.head) == 0 && read.source.HeadSize < rundir.HeadSize
+	e.relation = read.relate(e.file, e.size, hasReports)
 	for i := range f.earlier {
-		r, at := f.earlier[i].relate(e.file, e.size, hasReports)
-		if e.relation != different || r == different || r == altered && !isVague {
-			continue
-		}
-		if isVague && r == beginning {
-			e.relation = beginning
-		} else if hasReports(at) { // an earlier file has returned
-			e.relation, e.at = altered, e.size
+		earlier := &f.earlier[i]
+		if e.relation == different && earlier.relate(e.file, e.size, hasReports) != different && hasReports(min(e.size, earlier.end)) {
+			e.relation = altered // an earlier file has returned
 		}
 	}
 	switch e.relation {
+	case continues:
+		e.at = read.end
+	case beginning, altered:
+		e.at = e.size
 	case different:
 		if e.at, err = follow.FirstData(ctx, e.file, 0); e.at == e.size {
 			e.at, e.size = 0, 0 // nothing but NULs: it is being written
 		}
 		e.first = readUpTo(e.file, e.at, min(blockSize, e.size-e.at))
-	case altered:
-		if e.at < e.size {
-			e.at, err = lastLineStart(e.file, e.at)
-		}
 	}
 	return err
 }
@@ -244,12 +236,14 @@ func inodeOf(info fs.FileInfo) inode {
 
 // source is the file that is read.
 type source struct {
-	reader *follow.Reader
-	id     rundir.LogSource
-	head   []byte   // the file's first bytes, as far as they were read
-	start  int64    // where reading began
-	base   int64    // where the file's first byte is in the stream
-	was    relation // to what was read before, when it was opened
+	reader   *follow.Reader
+	id       rundir.LogSource
+	head     []byte   // the file's first bytes, as far as they were read
+	start    int64    // where reading began
+	base     int64    // where the file's first byte is in the stream
+	relation relation // to what was read before, when it was opened
+	// isFinished: it was found as a rotated file, so the tool does not write it.
+	isFinished bool
 }
 
 func (s *source) inode() inode { return inode{s.id.Device, s.id.Inode} }
@@ -258,4 +252,4 @@ func (s *source) inode() inode { return inode{s.id.Device, s.id.Inode} }
 func (s *source) identify() { _ = s.id.IdentifyHead(bytes.NewReader(s.head)) } // reads from memory
 
 // isUsed reports whether anything was read of the file, or is not to be read because it was read before.
-func (s *source) isUsed() bool { return s.reader.End() > s.start || s.was == altered }
+func (s *source) isUsed() bool { return s.reader.End() > s.start || s.relation == altered }

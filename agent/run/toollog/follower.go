@@ -90,7 +90,7 @@ func (f *follower) step(ctx context.Context) (more bool, err error) {
 	}
 	f.runs.flush()
 	f.runs.sync()
-	if (f.state == following || f.state == renamed) && f.runs.hidden == nil && time.Since(f.checked) < checkEvery {
+	if f.open != nil && f.runs.hidden == nil && time.Since(f.checked) < checkEvery {
 		return false, nil
 	}
 	f.checked = time.Now()
@@ -110,8 +110,9 @@ func (f *follower) check(ctx context.Context) (more bool, err error) {
 	if !ok {
 		return false, fmt.Errorf("unexpected event %q in state %q", on, f.state)
 	}
+	missing := f.gap(t, next)
 	if t.do != read && on != unchanged {
-		f.log.Debug("the log's files changed", "state", t.from, "event", on, "next", t.to)
+		f.log.Debug("the log's files changed", "state", t.from, "event", on, "next", t.to, "gap", missing)
 	}
 	switch t.do {
 	case wait:
@@ -123,18 +124,31 @@ func (f *follower) check(ctx context.Context) (more bool, err error) {
 		f.open.reader.Close()
 		f.open = nil
 	case enter:
-		if err := f.enter(ctx, next, t.gap); err != nil {
+		if err := f.enter(ctx, next); err != nil {
 			next.file.Close()
 			return false, ignoreRewritten(err)
 		}
 	case endLine:
 		err = f.endLine(ctx)
 	case endRun:
-		f.runs.mark(t.gap)
+		f.runs.mark(missing)
 		f.runs.splitter.Close(time.Now())
 	}
 	f.state = t.to
 	return t.do != wait && t.do != read, err
+}
+
+// gap returns why lines may be missing after a transition.
+func (f *follower) gap(t transition, next *entry) gap {
+	switch {
+	case next != nil:
+		return next.gap
+	case t.from != searching || t.do != endRun:
+		return ""
+	case t.to == ended:
+		return fileRemoved
+	}
+	return fileTruncated
 }
 
 // observe finds out what happened to the files since the last check. With an event whose action is to enter a file,
@@ -159,40 +173,46 @@ func (f *follower) observe(ctx context.Context) (event, *entry, error) {
 	}
 	named, missing := os.Stat(f.path)
 	hasName := missing == nil && open != nil && os.SameFile(named, open)
-	on, next, err := unchanged, (*entry)(nil), error(nil)
-	switch {
-	case f.state == following && !hasName:
+	if f.state == following && !hasName {
 		return nameLost, nil, nil
-	case f.state == following:
-	case hasName:
+	}
+	if f.state == renamed && hasName {
+		f.open.isFinished = false
 		return nameBack, nil, nil
-	case f.state == renamed:
-		on, next, err = f.searchUnlessWritten(ctx)
-	default:
-		on, next, err = f.search(ctx)
 	}
-	if on == unchanged && err == nil {
-		on = f.observeSilence(hasName || f.state == searching && missing == nil)
+	if f.state != following {
+		next, err := f.searchUnlessWritten(ctx)
+		switch {
+		case err != nil:
+			return unchanged, nil, err
+		case next != nil && next.named:
+			return nextFound, next, nil
+		case next != nil:
+			return rotatedFound, next, nil
+		}
 	}
-	return on, next, err
+	return f.observeSilence(hasName || f.state == searching && missing == nil), nil, nil
 }
 
-// searchUnlessWritten finds the next file once the open one, which has lost its name, is no longer written.
-func (f *follower) searchUnlessWritten(ctx context.Context) (event, *entry, error) {
+// searchUnlessWritten finds the next file once the open one is no longer written.
+func (f *follower) searchUnlessWritten(ctx context.Context) (*entry, error) {
+	if f.open == nil || f.open.isFinished {
+		return f.search(ctx)
+	}
 	usage := f.usageNow()
 	if usage == follow.Written {
-		return unchanged, nil, nil
+		return nil, nil
 	}
-	on, next, err := f.search(ctx)
+	next, err := f.search(ctx)
 	isIdle := time.Since(f.lastRead) >= f.idleAfter()
 	// If the writers of a file are not known, a later rotated file or a copy that grows shows that the tool has
 	// moved on.
 	movedOn := next != nil && (!next.named || next.relation == continues && next.size > next.at)
 	if next == nil || usage == follow.Unused || isIdle || movedOn {
-		return on, next, err
+		return next, err
 	}
 	next.file.Close()
-	return unchanged, nil, err
+	return nil, err
 }
 
 // observeSilence decides whether more can come, if nothing has come for a while. isNamed means that the open file
@@ -204,8 +224,7 @@ func (f *follower) observeSilence(isNamed bool) event {
 		return unchanged
 	}
 	isIdle := silence >= f.idleAfter()
-	isGone := f.state == renamed && f.runs.current == nil && follow.IsRemoved(f.open.reader.File())
-	if !isIncomplete && !isIdle && !isGone {
+	if !isIncomplete && !isIdle {
 		return unchanged
 	}
 	if f.open != nil {
@@ -264,7 +283,7 @@ func (f *follower) remember() {
 
 // enter continues the stream in another file. If the error is follow.ErrRewritten, that file changed meanwhile, and
 // the next check decides again.
-func (f *follower) enter(ctx context.Context, e *entry, gap string) (err error) {
+func (f *follower) enter(ctx context.Context, e *entry) (err error) {
 	if f.skipOld && e.relation == different {
 		if e.at, err = f.startInOld(ctx, e); err != nil {
 			return err
@@ -272,7 +291,7 @@ func (f *follower) enter(ctx context.Context, e *entry, gap string) (err error) 
 		e.first = nil
 	}
 	f.skipOld = false
-	s := &source{head: readUpTo(e.file, 0, min(e.at, rundir.HeadSize)), was: e.relation}
+	s := &source{head: readUpTo(e.file, 0, min(e.at, rundir.HeadSize)), relation: e.relation, isFinished: !e.named}
 	s.id = rundir.LogSource{Path: f.path, Device: e.device, Inode: e.number}
 	s.identify()
 	s.reader, err = follow.NewReader(e.file, follow.Options{Offset: e.at, Copy: func(offset int64, p []byte) error {
@@ -294,10 +313,10 @@ func (f *follower) enter(ctx context.Context, e *entry, gap string) (err error) 
 		return err
 	}
 	f.remember()
-	if gap != "" && f.runs.current != nil {
-		f.log.Warn("lines of the log may be missing", "cause", gap)
+	if e.gap != "" && f.runs.current != nil {
+		f.log.Warn("lines of the log may be missing", "cause", e.gap)
 	}
-	if err = f.runs.moveTo(ctx, s, e.at, gap); err == nil && len(e.first) > 0 {
+	if err = f.runs.moveTo(ctx, s, e.at, e.gap); err == nil && len(e.first) > 0 {
 		err = f.record(ctx, s, e.at, e.first)
 	}
 	if err != nil {
@@ -306,7 +325,7 @@ func (f *follower) enter(ctx context.Context, e *entry, gap string) (err error) 
 	if f.open != nil {
 		f.open.reader.Close()
 	}
-	f.open, f.lastRead, f.usageAt = s, e.changed, time.Time{}
+	f.open, f.lastRead, f.usageAt, f.checked = s, e.changed, time.Time{}, time.Time{}
 	f.set.setRead(f, e.inode)
 	return nil
 }
@@ -339,7 +358,7 @@ func (f *follower) endLine(ctx context.Context) error {
 	err := f.runs.endLine(ctx)
 	if err == nil {
 		f.remember()
-		f.open.was = different
+		f.open.relation = different
 		err = f.open.reader.Restart(f.open.reader.End())
 	}
 	if err == nil {

@@ -33,29 +33,27 @@ const (
 // blockSize is how many bytes before a position are compared.
 const blockSize = 1 << 10
 
-// relate compares a file with the passage, and returns where to continue reading in it. hasReports returns whether
-// the first n bytes of the file have a report: banners repeat, reports do not.
-func (p *passage) relate(file io.ReaderAt, size int64, hasReports func(n int64) bool) (relation, int64) {
+// relate compares a file with the passage. hasReports returns whether the first n bytes of the file have a report:
+// banners repeat, reports do not.
+func (p *passage) relate(file io.ReaderAt, size int64, hasReports func(n int64) bool) relation {
 	if p.end == 0 {
-		return different, 0
+		return different
 	}
 	sameHead := p.source.HeadSize == 0 || p.source.SameHead(file)
 	if len(p.head) > 0 {
 		sameHead = equalAt(file, 0, p.head)
 	}
 	if sameHead && size >= p.end && equalAt(file, p.end-int64(len(p.tail)), p.tail) {
-		return continues, p.end
+		return continues
 	}
 	same := p.common(file, min(size, p.end))
 	switch {
 	case same == size:
-		return beginning, size
+		return beginning
 	case same == 0 || !hasReports(same):
-		return different, 0
-	case size < p.end:
-		return altered, same
+		return different
 	}
-	return altered, size
+	return altered
 }
 
 // common is how many of the first bytes of a file were read, up to size. Bytes that are unknown count as equal if

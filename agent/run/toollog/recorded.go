@@ -156,7 +156,7 @@ func (r *recordedRun) passages(before []passage) (all []passage) {
 	last := *r.meta.Log
 	last.End = last.Position(r.size)
 	for _, from := range append(slices.Clone(last.Earlier), last) {
-		if from.End < from.Offset || from.End == from.Offset && from.Gap != gapEdited {
+		if from.End < from.Offset || from.End == from.Offset && from.Gap != string(fileEdited) {
 			continue
 		}
 		p := passage{source: from, from: from.Offset, end: from.End, content: shifted{own, from.Copied - from.Offset}}
@@ -197,6 +197,5 @@ func (r *recordedRun) isIn(path string) bool {
 	if err != nil || len(read) == 0 {
 		return false
 	}
-	relation, _ := read[len(read)-1].relate(file, info.Size(), func(int64) bool { return false })
-	return relation == continues
+	return read[len(read)-1].relate(file, info.Size(), func(int64) bool { return false }) == continues
 }

@@ -132,15 +132,15 @@ func (r *runs) endLine(ctx context.Context) error {
 
 // moveTo continues the stream at an offset of a file. A run that continues records this before it gets
 // bytes of the file.
-func (r *runs) moveTo(ctx context.Context, s *source, offset int64, gap string) error {
-	if r.current != nil && !(s.was == continues && r.isRecorded(s.id, offset)) {
+func (r *runs) moveTo(ctx context.Context, s *source, offset int64, missing gap) error {
+	if r.current != nil && !(s.relation == continues && r.isRecorded(s.id, offset)) {
 		id := s.id
-		id.Gap = gap
+		id.Gap = string(missing)
 		if err := r.set.retry(ctx, r.path, func() error { return r.recordMove(id, offset) }); err != nil {
 			return err
 		}
 	}
-	r.mark(gap)
+	r.mark(missing)
 	s.start, s.base = offset, r.copy.end-offset
 	r.file, r.parsed = s, r.copy.end-(offset-s.reader.Offset())
 	r.backlog = ingest.Backlog{End: offset}
@@ -273,9 +273,9 @@ func (r *runs) create(meta rundir.Meta, begin int64) (rundir.Directory, error) {
 }
 
 // mark records in the current run that lines may be missing, if there is a gap and a run.
-func (r *runs) mark(gap string) {
-	if r.current != nil && gap != "" {
-		r.current.Mark("lines of the log may be missing: " + gap)
+func (r *runs) mark(missing gap) {
+	if r.current != nil && missing != "" {
+		r.current.Mark("lines of the log may be missing: " + string(missing))
 	}
 }
 

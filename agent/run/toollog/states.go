@@ -6,14 +6,11 @@ type state int
 const (
 	searching state = iota // no file is open: what was read last is not where it was, or the follower has just started
 	following              // the open file has the log's name
-	renamed                // the open file has lost the name, but its writer may still have it open
-	rotated                // the open file is a finished one, older than the one that has the name
+	renamed                // the open file has another name, or none; its writer may still have it open
 	ended                  // no more can come
 )
 
-func (s state) String() string {
-	return [...]string{"searching", "following", "renamed", "rotated", "ended"}[s]
-}
+func (s state) String() string { return [...]string{"searching", "following", "renamed", "ended"}[s] }
 
 // event is what a check of the files finds. Except for appended and emptied, all of the open file was read before.
 type event int
@@ -29,18 +26,12 @@ const (
 	incomplete                // the last line has no end, and no process writes the file
 	silent                    // no process writes the log, and nothing has come for long
 	abandoned                 // as silent, and no file has the log's name
-
-	// The file that has the log's name comes next, but lines before it may be missing.
-	fileRemoved
-	fileTruncated
-	fileCompressed
-	fileEdited
 )
 
 func (e event) String() string {
 	return [...]string{
 		"unchanged", "appended", "emptied", "name lost", "name back", "rotated file found", "next file found",
-		"incomplete line", "silent", "abandoned", "file removed", "file truncated", "file compressed", "file edited",
+		"incomplete line", "silent", "abandoned",
 	}[e]
 }
 
@@ -62,60 +53,45 @@ type transition struct {
 	on   event
 	do   action
 	to   state
-	gap  string // why lines may be missing; empty: none are. An open run records it
 }
-
-// Why lines may be missing.
-const (
-	gapRemoved    = "the file that was read was removed, compressed or moved away, and perhaps others after it"
-	gapTruncated  = "the file was truncated or rewritten, and there is no copy of it"
-	gapCompressed = "a file was compressed before it was read"
-	gapEdited     = "the file was cut or edited"
-)
 
 // transitions is everything that a follower does: an event that is not listed for a state can't happen in it.
 // docs/reliability.md describes what follows for users.
 var transitions = []transition{
-	{searching, unchanged, wait, searching, ""},
-	{searching, rotatedFound, enter, rotated, ""},
-	{searching, nextFound, enter, following, ""},
-	{searching, silent, endRun, searching, gapTruncated},
-	{searching, abandoned, endRun, ended, gapRemoved},
-	{searching, fileTruncated, enter, following, gapTruncated},
-	{searching, fileCompressed, enter, following, gapCompressed},
-	{searching, fileEdited, enter, following, gapEdited},
+	{searching, unchanged, wait, searching},
+	{searching, rotatedFound, enter, renamed},
+	{searching, nextFound, enter, following},
+	{searching, silent, endRun, searching},
+	{searching, abandoned, endRun, ended},
 
-	{following, unchanged, wait, following, ""},
-	{following, appended, read, following, ""},
-	{following, emptied, leave, searching, ""},
-	{following, nameLost, wait, renamed, ""},
-	{following, incomplete, endLine, following, ""},
-	{following, silent, endRun, following, ""},
+	{following, unchanged, wait, following},
+	{following, appended, read, following},
+	{following, emptied, leave, searching},
+	{following, nameLost, wait, renamed},
+	{following, incomplete, endLine, following},
+	{following, silent, endRun, following},
 
-	{renamed, unchanged, wait, renamed, ""},
-	{renamed, appended, read, renamed, ""},
-	{renamed, emptied, leave, searching, ""},
-	{renamed, nameBack, wait, following, ""},
-	{renamed, rotatedFound, enter, rotated, ""},
-	{renamed, nextFound, enter, following, ""},
-	{renamed, incomplete, endLine, renamed, ""},
-	{renamed, abandoned, endRun, ended, ""},
-	{renamed, fileRemoved, enter, following, gapRemoved},
-	{renamed, fileCompressed, enter, following, gapCompressed},
-	{renamed, fileEdited, enter, following, gapEdited},
-
-	{rotated, unchanged, wait, rotated, ""},
-	{rotated, appended, read, rotated, ""},
-	{rotated, emptied, leave, searching, ""},
-	{rotated, nameBack, wait, following, ""},
-	{rotated, rotatedFound, enter, rotated, ""},
-	{rotated, nextFound, enter, following, ""},
-	{rotated, incomplete, endLine, rotated, ""},
-	{rotated, abandoned, endRun, ended, ""},
-	{rotated, fileRemoved, enter, following, gapRemoved},
-	{rotated, fileCompressed, enter, following, gapCompressed},
-	{rotated, fileEdited, enter, following, gapEdited},
+	{renamed, unchanged, wait, renamed},
+	{renamed, appended, read, renamed},
+	{renamed, emptied, leave, searching},
+	{renamed, nameBack, wait, following},
+	{renamed, rotatedFound, enter, renamed},
+	{renamed, nextFound, enter, following},
+	{renamed, incomplete, endLine, renamed},
+	{renamed, abandoned, endRun, ended},
 }
+
+// gap is why lines may be missing; empty: none are. An open run records it.
+type gap string
+
+const (
+	fileRemoved    gap = "the file that was read was removed, compressed or moved away, and perhaps others after it"
+	fileTruncated  gap = "the file was truncated or rewritten, and there is no copy of it"
+	fileCompressed gap = "a file was compressed before it was read"
+	fileEdited     gap = "the file was cut or edited"
+)
+
+var gaps = []gap{fileRemoved, fileTruncated, fileCompressed, fileEdited}
 
 // after returns the transition after an event; false if the event can't happen in the state.
 func after(s state, e event) (transition, bool) {
