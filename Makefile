@@ -124,8 +124,8 @@ bench: build ## measure the cost of observing; BENCHWATCH_BEFORE=FILE adds anoth
 	$(GO) test -tags bench -run '^$$' -bench '$(or $(BENCH),.)' -benchtime 1x -timeout 2h ./tests/bench ./tests/dashboards
 
 .PHONY: demo
-demo: ## observe a Galera cluster under load for a minute
-	@scripts/demo.sh
+demo: ## observe a Galera cluster under load for a minute; SYSTEM=postgresql: a primary with two standbys
+	@scripts/demo.sh $(if $(SYSTEM),--system=$(SYSTEM))
 
 .PHONY: install
 install: build ## install binary, unit, man page and completion below DESTDIR and PREFIX (/usr/local)

@@ -8,10 +8,11 @@ here=$root/scripts
 
 usage() {
 	cat <<'END'
-usage: demo.sh [--keep] [--system galera|mariadb] [--time SECONDS]
+usage: demo.sh [--keep] [--system galera|mariadb|postgresql] [--time SECONDS]
 
   --keep      leave everything running until Ctrl-C
-  --system    a Galera cluster of three nodes (default), or one MariaDB server
+  --system    a Galera cluster of three nodes (default), one MariaDB server, or a PostgreSQL
+              primary with a synchronous and an asynchronous standby
   --time      how long the benchmark runs (60; at least 30)
 
 With GRAFANA_URL and GRAFANA_TOKEN set (a service account with the role Admin), or with
@@ -20,7 +21,8 @@ END
 }
 
 keep=no system=galera seconds=60
-TABLES=4 TABLE_SIZE=20000 THREADS=16
+TABLES=4 TABLE_SIZE=20000 THREADS=16 SCALE=10
+title='' tool=() latency=p95 digits=0 # pgbench prints no percentile
 
 options() {
 	while (($#)); do
@@ -35,7 +37,7 @@ options() {
 		esac
 		shift || true
 	done
-	[[ $system == galera || $system == mariadb ]] || die "--system galera or --system mariadb expected, not: $system"
+	[[ $system == @(galera|mariadb|postgresql) ]] || die "--system galera, mariadb or postgresql expected, not: $system"
 	[[ $seconds =~ ^[0-9]+$ && $seconds -ge 30 ]] || die "--time: at least 30 seconds expected, not: $seconds"
 }
 
@@ -119,22 +121,47 @@ run_stop() {
 	done
 }
 
-prepare() {
+prepare_sysbench() {
+	say "preparing $TABLES tables of $TABLE_SIZE rows"
 	sysbench --config-file="$dir/servers/sysbench.cnf" oltp_write_only --tables=$TABLES --table-size=$TABLE_SIZE \
 		--threads=2 prepare >"$dir/prepare.log" 2>&1 || {
 		tail -n 5 "$dir/prepare.log" >&2
 		die 'sysbench could not prepare its tables'
 	}
+	title='sysbench oltp_write_only'
+	tool=(sysbench --config-file="$dir/servers/sysbench.cnf" oltp_write_only --tables="$TABLES" --table-size="$TABLE_SIZE"
+		--threads="$THREADS" --time="$seconds" --report-interval=1 --mysql-ignore-errors="1213,1020,1205,1047" run)
 }
+
+# prepare_pgbench: libpq gets address and login from the environment, the password from a file. Commits wait until
+# the first standby has replayed them.
+prepare_pgbench() {
+	local port statement
+	say "preparing pgbench's tables at scale $SCALE"
+	port=$(sed -n 's/^pgsql-port=//p' "$dir/servers/sysbench.cnf")
+	printf '127.0.0.1:%s:sbtest:bench:%s\n' "$port" "$(<"$dir/servers/bench.password")" >"$dir/pgpass"
+	chmod 0600 "$dir/pgpass"
+	export PGHOST=127.0.0.1 PGPORT=$port PGUSER=bench PGDATABASE=sbtest PGPASSFILE=$dir/pgpass
+	pgbench --initialize --quiet --scale=$SCALE >"$dir/prepare.log" 2>&1 || {
+		tail -n 5 "$dir/prepare.log" >&2
+		die 'pgbench could not prepare its tables'
+	}
+	for statement in "ALTER SYSTEM SET synchronous_standby_names = 'n2'" 'ALTER SYSTEM SET synchronous_commit = remote_apply' 'SELECT pg_reload_conf()'; do
+		sql 1 "$statement"
+	done
+	title='pgbench --skip-some-updates' latency=avg digits=1
+	tool=(pgbench --skip-some-updates --no-vacuum --client="$THREADS" --jobs=2 --time="$seconds" --progress=1)
+}
+
+# sql SERVER STATEMENT: as administrator.
+sql() { "$servers" sql "$dir/servers" "$1" <<<"$2" >>"$dir/sql.log" 2>&1; }
 
 # start_load: in a session of its own, so that Ctrl-C does not end it before finish does.
 # Standard error gets the final table.
 start_load() {
 	setsid "$root/benchwatch" run --config.file="$config" --run-id="$run" \
-		--title="demo: oltp_write_only on $system" --label demo="$system" -- \
-		sysbench --config-file="$dir/servers/sysbench.cnf" oltp_write_only --tables=$TABLES --table-size=$TABLE_SIZE \
-		--threads=$THREADS --time="$seconds" --report-interval=1 \
-		--mysql-ignore-errors=1213,1020,1205,1047 run >"$dir/run.log" 2>"$dir/table.log" </dev/null 9>&- &
+		--title="demo: $title on $system" --label demo="$system" -- \
+		"${tool[@]}" >"$dir/run.log" 2>"$dir/table.log" </dev/null 9>&- &
 	run_pid=$!
 }
 
@@ -176,9 +203,11 @@ progress_line() {
 	values=$(
 		promql "round(max(benchwatch_run_elapsed_seconds{run=\"$run\"}))" | sed 's/$/ s/'
 		promql "max(benchwatch_run_operations_per_second{run=\"$run\",op=\"transaction\"})" | rounded 0 | sed 's/$/ tps/'
-		promql "1000 * max(benchwatch_run_latency_seconds{run=\"$run\",op=\"transaction\",stat=\"p95\"})" | rounded 0 | sed 's/^/p95 /; s/$/ ms/'
+		promql "1000 * max(benchwatch_run_latency_seconds{run=\"$run\",op=\"transaction\",stat=\"$latency\"})" | rounded "$digits" | sed "s/^/$latency /; s/\$/ ms/"
 		promql '100 * max(rate(benchwatch_galera_flow_control_paused_seconds_total[5s]))' | rounded 0 | sed 's/^/flow control /; s/$/ %/'
 		promql 'max(benchwatch_replication_lag_transactions)' | sed 's/^/lag /; s/$/ transactions/'
+		promql 'sum(rate(benchwatch_postgresql_standby_wait_seconds_total[5s]))' | rounded 0 | sed 's/^/waiting for a standby /; s/$/ sessions/'
+		promql 'max(benchwatch_replication_lag_bytes) / 1048576' | rounded 1 | sed 's/^/lag /; s/$/ MB/'
 	) || true
 	[[ -z $values ]] || say "  ${values//$'\n'/ | }"
 }
@@ -203,6 +232,31 @@ load_galera() {
 	"$servers" unlag "$dir/servers" 2
 }
 
+# The standby for which commits wait replays late; later the other one stops to replay, while the primary has to write
+# a checkpoint every few seconds: after the first one, each page that changes is in the WAL as a whole.
+load_postgresql() {
+	progress $((seconds / 4))
+	say '  -- the synchronous standby n2 becomes slow: commits wait for it'
+	sql 2 "ALTER SYSTEM SET recovery_min_apply_delay = '50ms'"
+	sql 2 'SELECT pg_reload_conf()'
+	mark 'n2 slow'
+	progress $((seconds / 3))
+	sql 2 'ALTER SYSTEM RESET recovery_min_apply_delay'
+	sql 2 'SELECT pg_reload_conf()'
+	mark 'n2 normal'
+	say '  -- n2 is normal again'
+	progress $((seconds / 8))
+	say '  -- max_wal_size=32MB: checkpoints all the time; the asynchronous standby n3 stops to replay'
+	sql 1 "ALTER SYSTEM SET max_wal_size = '32MB'"
+	sql 1 'SELECT pg_reload_conf()'
+	sql 1 'CHECKPOINT'
+	"$servers" lag "$dir/servers" 3
+	mark 'max_wal_size=32MB, n3 lags'
+	while [[ $(phase) != @(draining|ended|) ]]; do progress 5; done
+	say '  -- pgbench has ended, n3 replays again and catches up'
+	"$servers" unlag "$dir/servers" 3
+}
+
 load_mariadb() {
 	progress $((seconds / 3))
 	say '  -- the server becomes slow'
@@ -220,16 +274,19 @@ mark() { "$root/benchwatch" mark --config.file="$config" --run "$run" "$1" >>"$d
 recorded() {
 	local alerts selector="run=\"$run\"" range="$1s"
 	local transactions="benchwatch_run_operations_per_second{$selector,op=\"transaction\"}"
-	local p95="latency_seconds{$selector,op=\"transaction\",stat=\"p95\"}"
+	local of="latency_seconds{$selector,op=\"transaction\",stat=\"$latency\"}"
 	fact 'transactions/s, mean' "$(promql "avg(avg_over_time(${transactions}[$range]))" | rounded 0)"
 	fact 'transactions/s, worst second' "$(promql "min(min_over_time(${transactions}[$range]))" | rounded 0)"
 	fact 'transactions/s, best second' "$(promql "max(max_over_time(${transactions}[$range]))" | rounded 0)"
-	fact 'p95 latency, whole run' "$(promql "1000 * max(benchwatch_run_summary_$p95)" | rounded 1 | sed 's/$/ ms/')"
-	fact 'p95 latency, worst second' "$(promql "1000 * max(max_over_time(benchwatch_run_${p95}[$range]))" | rounded 1 | sed 's/$/ ms/')"
+	fact "$latency latency, whole run" "$(promql "1000 * max(benchwatch_run_summary_$of)" | rounded 1 | sed 's/$/ ms/')"
+	fact "$latency latency, worst second" "$(promql "1000 * max(max_over_time(benchwatch_run_${of}[$range]))" | rounded 1 | sed 's/$/ ms/')"
 	fact 'transactions counted' "$(promql "max(benchwatch_run_summary_operations_total{$selector,op=\"transaction\"})")"
 	cluster_fact 'seconds paused by flow control' "$(promql "increase(benchwatch_galera_flow_control_paused_seconds_total[$range])" target | rounded 1 | across)"
 	cluster_fact 'share paused, worst 15 s' "$(promql "100 * max_over_time(target:benchwatch_galera_flow_control_paused:ratio_rate15s[$range])" target | rounded 0 | sed 's/$/ %/' | across)"
 	cluster_fact 'pauses requested' "$(promql "increase(benchwatch_galera_flow_control_sent_total[$range])" target | rounded 0 | across)"
+	cluster_fact 'waiting for a standby, session s' "$(promql "increase(benchwatch_postgresql_standby_wait_seconds_total[$range])" standby | rounded 0 | across)"
+	cluster_fact 'checkpoints requested' "$(promql "increase(benchwatch_postgresql_checkpoints_total{role=\"primary\",cause=\"requested\"}[$range])" target | rounded 0 | across)"
+	cluster_fact 'greatest lag, MB' "$(promql "max_over_time(benchwatch_replication_lag_bytes[$range]) / 1048576" target | rounded 1 | across)"
 	cluster_fact 'greatest lag, transactions' "$(promql "max_over_time(benchwatch_replication_lag_transactions[$range])" target | across)"
 	cluster_fact 'greatest lag, seconds' "$(promql "max_over_time(benchwatch_replication_lag_seconds[$range])" target | rounded 1 | across)"
 	cluster_fact 'seconds to catch up after the end' "$(promql "max by (target) (max_over_time(benchwatch_run_drain_seconds{$selector}[$range]))" target | rounded 1 | across)"
@@ -254,15 +311,15 @@ where_to_look() {
 	say "everything is in $dir"
 }
 
-# run_ended: prints the table of benchwatch run, and fails if sysbench failed.
+# run_ended: prints the table of benchwatch run, and fails if the tool failed.
 run_ended() {
 	local status
 	status=$(jq -r '.exit_code // .signal' "$dir/monitoring/data/runs/$run/run.json")
 	say
-	cat "$dir/table.log"
+	grep -v '^progress: ' "$dir/table.log"
 	[[ $status == 0 ]] || {
 		tail -n 5 "$dir/run.log" >&2
-		die "sysbench ended with $status"
+		die "${tool[0]} ended with $status"
 	}
 }
 
@@ -270,7 +327,11 @@ main() {
 	local cluster=demo began
 	options "$@"
 	"$here/toolchain.sh" go
-	"$here/packages.sh" demo
+	if [[ $system == postgresql ]]; then
+		"$here/packages.sh" demo postgresql
+	else
+		"$here/packages.sh" demo
+	fi
 	say "building benchwatch: seconds or, if Go has to download and compile its modules, about five minutes"
 	make --no-print-directory -s -C "$root" build
 	say "building what starts the servers"
@@ -281,12 +342,14 @@ main() {
 	trap finish EXIT
 	trap 'exit 130' INT
 	trap 'exit 143' TERM HUP
-	if [[ $system == galera ]]; then
-		say 'starting a Galera cluster of three nodes'
-	else
+	case $system in
+	galera) say 'starting a Galera cluster of three nodes' ;;
+	postgresql) say 'starting a PostgreSQL primary with two standbys' ;;
+	mariadb)
 		say 'starting a MariaDB server'
 		cluster=
-	fi
+		;;
+	esac
 	"$servers" start "$system" "$dir/servers" >/dev/null 9>&-
 	say 'starting Prometheus, Alertmanager, exporters and the agent'
 	"$servers" monitor "$dir/monitoring" "$dir/servers" --cluster="$cluster" --benchwatch="$root/benchwatch" >/dev/null 9>&-
@@ -294,9 +357,12 @@ main() {
 	say
 	where_to_look
 	say
-	say "preparing $TABLES tables of $TABLE_SIZE rows"
-	prepare
-	say "sysbench oltp_write_only, $THREADS threads, $seconds s; what Prometheus has:"
+	if [[ $system == postgresql ]]; then
+		prepare_pgbench
+	else
+		prepare_sysbench
+	fi
+	say "$title, $THREADS threads, $seconds s; what Prometheus has:"
 	run=demo-$(date -u +%Y%m%dT%H%M%SZ)
 	began=$SECONDS
 	start_load

@@ -9,7 +9,7 @@ PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 
 usage() {
 	cat <<'END'
-usage: packages.sh demo|test|fleet|bench|compose...   install what is missing for them
+usage: packages.sh demo|postgresql|test|fleet|bench|compose...   install what is missing for them
        packages.sh --list demo|...              only print the missing packages
 END
 }
@@ -35,6 +35,8 @@ amtool prometheus-alertmanager
 prometheus-alertmanager prometheus-alertmanager
 prometheus-node-exporter prometheus-node-exporter
 prometheus-mysqld-exporter prometheus-mysqld-exporter'
+POSTGRESQL='pg_ctlcluster postgresql
+prometheus-postgres-exporter prometheus-postgres-exporter'
 # A Docker engine, and what stand-in images are made of.
 ENGINE='dockerd docker.io
 docker docker.io
@@ -46,11 +48,12 @@ bc bc'
 needs() {
 	case $1 in
 	demo) printf '%s\n' "$SERVERS" "$MONITORING" ;;
-	test) printf '%s\n' "$SERVERS" "$MONITORING" 'shellcheck shellcheck' 'chromium chromium' 'haproxy haproxy' 'sshd openssh-server' 'pg_ctlcluster postgresql' 'git git' 'g++ g++' ;; # the race detector needs a C compiler
+	postgresql) printf '%s\n' "$POSTGRESQL" ;;
+	test) printf '%s\n' "$SERVERS" "$MONITORING" "$POSTGRESQL" 'shellcheck shellcheck' 'chromium chromium' 'haproxy haproxy' 'sshd openssh-server' 'git git' 'g++ g++' ;; # the race detector needs a C compiler
 	fleet) printf '%s\n' 'prometheus prometheus' 'victoria-metrics victoria-metrics' ;;
 	bench) printf '%s\n' "$SERVERS" "$MONITORING" 'mtail mtail' ;;
 	compose) printf '%s\n' "$SERVERS" "$MONITORING" "$ENGINE" ;;
-	*) die "demo, test, fleet, bench or compose expected, not: $1" ;;
+	*) die "demo, postgresql, test, fleet, bench or compose expected, not: $1" ;;
 	esac
 }
 

@@ -59,13 +59,27 @@ user = monitor
 password = $monitor
 END
 put mongodb-exporter-password $nobody:$nobody 0400 <monitor-password
+put postgres-exporter-password $nobody:$nobody 0400 <monitor-password
+
+# For the standbys of PostgreSQL, PgBouncer and pgbench.
+put postgresql.pgpass $server:$server 0400 <<END
+postgresql1:5432:*:replication:$replication
+END
+put pgbouncer.users $nobody:$nobody 0400 <<END
+"benchmark" "$benchmark"
+"monitor" "$monitor"
+END
+put benchmark.pgpass $agent:$agent 0400 <<END
+*:*:*:benchmark:$benchmark
+END
 
 # ProxySQL has no public key for caching_sha2_password, so it connects to MySQL with TLS.
 put proxysql.cnf $server:$server 0400 <<END
 datadir = "/tmp"
 admin_variables = {
 	admin_credentials = "admin:$root"
-	mysql_ifaces = "127.0.0.1:6032"
+	mysql_ifaces = "0.0.0.0:6032"
+	stats_credentials = "monitor:$monitor"
 	restapi_enabled = true
 	restapi_port = 6070
 }
@@ -97,6 +111,9 @@ put sysbench.cnf $agent:$agent 0400 <<END
 mysql-user=benchmark
 mysql-password=$benchmark
 mysql-db=sbtest
+pgsql-user=benchmark
+pgsql-password=$benchmark
+pgsql-db=sbtest
 END
 put ycsb-mongodb.properties $agent:$agent 0400 <<END
 mongodb.url=mongodb://benchmark:$benchmark@mongo1,mongo2,mongo3/ycsb?replicaSet=rs0&authSource=admin

@@ -18,7 +18,7 @@ import (
 type Monitoring struct {
 	Dir string
 	// Port is Prometheus's port. The next four are for Alertmanager, node_exporter, the agent and
-	// our own Grafana; the mysqld_exporters start at Port+6.
+	// our own Grafana; the exporters of the servers start at Port+6.
 	Port int
 
 	attached bool
@@ -196,13 +196,17 @@ func (m *Monitoring) configure(g *Group, o MonitoringOptions) error {
 			return err
 		}
 	}
-	var exporters []string
-	for n := range g.exporters() {
-		exporters = append(exporters, fmt.Sprintf("%q", m.port(6+n)))
+	exporters := m.exporterTargets(g, o.Cluster)
+	mysqld := "[]"
+	if g.Kind == PostgreSQL {
+		targets := filepath.Join(m.Dir, "prometheus", "targets")
+		if err := errors.Join(os.MkdirAll(targets, 0o755), writeFile(targets+"/postgres.yml", "- targets: "+exporters+"\n", 0o644)); err != nil {
+			return err
+		}
+	} else {
+		mysqld = strings.ReplaceAll(exporters, "\n", "\n      ")
 	}
-	ports := strings.NewReplacer("127.0.0.1:9838", m.port(3), "127.0.0.1:9100", m.port(2),
-		`["127.0.0.1:9104"]`, fmt.Sprintf("[%s]\n        labels: {cluster: %q}", strings.Join(exporters, ", "),
-			o.Cluster), "127.0.0.1:9093", m.port(1), "127.0.0.1:9090", m.port(0))
+	ports := strings.NewReplacer("127.0.0.1:9838", m.port(3), "127.0.0.1:9100", m.port(2), `["127.0.0.1:9104"]`, mysqld, "127.0.0.1:9093", m.port(1), "127.0.0.1:9090", m.port(0))
 	for _, file := range []string{"prometheus/prometheus.yml", "alerts/alertmanager.yml"} {
 		text, err := os.ReadFile(filepath.Join(root, file))
 		if err != nil {
@@ -247,22 +251,46 @@ func (g *Group) engine() string {
 	return "mysql"
 }
 
-// exporters returns the number of mysqld_exporters.
+// exporters returns the number of the servers' exporters.
 func (g *Group) exporters() int {
-	if g.engine() != "mysql" {
+	if g.engine() == "mongodb" {
 		return 0
 	}
 	return g.N
 }
 
-// exporter starts a mysqld_exporter for server n, since Debian's version observes only one server.
+// exporterTargets returns the addresses of the servers' exporters, and the label of their cluster, in the form of
+// Prometheus's configuration.
+func (m *Monitoring) exporterTargets(g *Group, cluster string) string {
+	var all []string
+	for n := range g.exporters() {
+		all = append(all, fmt.Sprintf("%q", m.port(6+n)))
+	}
+	return fmt.Sprintf("[%s]\n  labels: {cluster: %q}", strings.Join(all, ", "), cluster)
+}
+
+// exporter starts an exporter for server n: Debian's mysqld_exporter observes only one server.
 func (m *Monitoring) exporter(ctx context.Context, g *Group, n int) error {
+	if g.Kind == PostgreSQL {
+		source, err := ExporterSource(g, n)
+		if err != nil {
+			return err
+		}
+		return m.daemonWith(ctx, fmt.Sprintf("postgres_exporter-n%d", n), m.port(5+n), "/", []string{"DATA_SOURCE_NAME=" + source},
+			"prometheus-postgres-exporter", "--log.level=warn", "--web.listen-address="+m.port(5+n))
+	}
 	name := fmt.Sprintf("mysqld_exporter-n%d", n)
 	config := filepath.Join(m.Dir, name+".cnf")
 	if err := WriteExporterConfig(config, g, n); err != nil {
 		return err
 	}
 	return m.daemon(ctx, name, m.port(5+n), "/", "prometheus-mysqld-exporter", "--config.my-cnf="+config, "--log.level=warn")
+}
+
+// ExporterSource is what postgres_exporter gets as DATA_SOURCE_NAME to connect to server n.
+func ExporterSource(g *Group, n int) (string, error) {
+	secret, err := g.Password("monitor")
+	return fmt.Sprintf("postgresql://monitor:%s@127.0.0.1:%d/sbtest?sslmode=disable", secret, g.Port+n), err
 }
 
 // WriteExporterConfig writes the configuration with which mysqld_exporter connects to server n.

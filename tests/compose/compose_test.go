@@ -23,7 +23,7 @@ const (
 	folder = root + "/compose"
 )
 
-var profiles = []string{"mysql", "galera", "group-replication", "replication", "proxy", "mongodb", "mongodb-sharded", "tidb", "tidb-balanced", "aurora", "fleet"}
+var profiles = []string{"mysql", "galera", "group-replication", "replication", "postgresql", "proxy", "mongodb", "mongodb-sharded", "tidb", "tidb-balanced", "aurora", "fleet"}
 
 // load reads compose.yaml as docker compose does. Unknown keys, services, volumes and
 // cycles in depends_on are errors of the library. A variable that is not set and has no
@@ -98,7 +98,8 @@ func TestProfiles(t *testing.T) {
 		"galera":            family("galera1", "galera2", "galera3"),
 		"group-replication": append(family("gr1", "gr2", "gr3"), "group"),
 		"replication":       append(family("primary", "replica1", "replica2"), "replication"),
-		"proxy":             {"mysql", "mysqld-exporter", "haproxy", "proxysql"},
+		"postgresql":        family("postgresql1", "postgresql2", "postgresql3"),
+		"proxy":             append(family("postgresql1", "postgresql2", "postgresql3"), "mysql", "mysqld-exporter", "haproxy", "proxysql", "pgbouncer"),
 		"mongodb":           append(family("mongo1", "mongo2", "mongo3"), "mongodb-set"),
 		"mongodb-sharded": append(family("mongos", "shard1a", "shard1b", "shard2a", "shard2b", "shard3a", "shard3b", "config1", "config2", "config3"),
 			"arbiter1", "arbiter2", "arbiter3", "config-set", "shard1-set", "shard2-set", "shard3-set", "mongodb-cluster"),
@@ -284,6 +285,7 @@ func TestVolumes(t *testing.T) {
 		"galera1": "/var/lib/mysql", "galera2": "/var/lib/mysql", "galera3": "/var/lib/mysql",
 		"gr1": "/var/lib/mysql", "gr2": "/var/lib/mysql", "gr3": "/var/lib/mysql",
 		"primary": "/var/lib/mysql", "replica1": "/var/lib/mysql", "replica2": "/var/lib/mysql",
+		"postgresql1": "/var/lib/postgresql/data", "postgresql2": "/var/lib/postgresql/data", "postgresql3": "/var/lib/postgresql/data",
 		"mongo1": "/data/db", "mongo2": "/data/db", "mongo3": "/data/db",
 		"config1": "/data/db", "config2": "/data/db", "config3": "/data/db",
 		"shard1a": "/data/db", "shard1b": "/data/db", "arbiter1": "/data/db",

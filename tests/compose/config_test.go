@@ -65,6 +65,7 @@ var servicePorts = map[string]int{
 	"galera1-exporter": 9104, "galera2-exporter": 9104, "galera3-exporter": 9104,
 	"gr1-exporter": 9104, "gr2-exporter": 9104, "gr3-exporter": 9104,
 	"primary-exporter": 9104, "replica1-exporter": 9104, "replica2-exporter": 9104, "haproxy": 8405, "proxysql": 6070, "tidb-balancer": 8405,
+	"postgresql1-exporter": 9187, "postgresql2-exporter": 9187, "postgresql3-exporter": 9187,
 	"mongo1-exporter": 9216, "mongo2-exporter": 9216, "mongo3-exporter": 9216,
 	"mongos-exporter": 9216, "config1-exporter": 9216, "config2-exporter": 9216, "config3-exporter": 9216,
 	"shard1a-exporter": 9216, "shard1b-exporter": 9216, "shard2a-exporter": 9216, "shard2b-exporter": 9216, "shard3a-exporter": 9216, "shard3b-exporter": 9216,
@@ -193,7 +194,7 @@ func TestPrometheusMounts(t *testing.T) {
 func TestAgentTargets(t *testing.T) {
 	text := read(t, folder+"/agent/benchwatch.yml")
 	fragments, err := filepath.Glob(folder + "/agent/targets/*.yml")
-	if err != nil || len(fragments) != len(profiles)-3 { // Aurora's servers are elsewhere, proxy uses mysql's, fleet has none
+	if err != nil || len(fragments) != len(profiles)-2 { // Aurora's servers are elsewhere, fleet has none
 		t.Fatalf("%v, %v", fragments, err)
 	}
 	for _, file := range fragments {
@@ -202,16 +203,17 @@ func TestAgentTargets(t *testing.T) {
 			t.Errorf("%s belongs to no profile", file)
 		}
 	}
-	var c struct {
-		Targets []struct {
-			Name, Address string
-			PasswordFile  string `yaml:"password_file"`
-		} `yaml:"targets"`
+	dir := t.TempDir()
+	for name, text := range map[string]string{"monitor-password": "x", "grafana-token": "x", "webhook-token": "x", "benchwatch.yml": strings.ReplaceAll(text, "/secrets/", dir+"/")} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if err := yaml.Unmarshal([]byte(text), &c); err != nil {
+	c, err := config.Load(filepath.Join(dir, "benchwatch.yml"))
+	if err != nil {
 		t.Fatal(err)
 	}
-	if len(c.Targets) != 29 {
+	if len(c.Targets) != 35 {
 		t.Errorf("%d targets", len(c.Targets))
 	}
 	depends := everything(t).Services["configure"].DependsOn
@@ -220,7 +222,7 @@ func TestAgentTargets(t *testing.T) {
 		if _, found := depends[host]; host != target.Name || !found {
 			t.Errorf("target %s at %s: configure does not wait for that service", target.Name, target.Address)
 		}
-		if target.PasswordFile != "/secrets/monitor-password" {
+		if want := filepath.Join(dir, "monitor-password"); target.PasswordFile != want && target.Engine != "haproxy" {
 			t.Errorf("target %s: password file %s", target.Name, target.PasswordFile)
 		}
 	}

@@ -122,7 +122,8 @@ func objects(t *testing.T, manifest []byte) map[string]object {
 func TestManifestsAreValid(t *testing.T) {
 	check := need.GoTool(t, "../..", kubeconform)
 	location := schemas(t)
-	for name, values := range map[string]string{"defaults": "{}", "everything": all, "without volume": "agent: {persistence: {enabled: false}}"} {
+	for name, values := range map[string]string{"defaults": "{}", "everything": all, "without volume": "agent: {persistence: {enabled: false}}",
+		"PostgreSQL": read(t, examples+"postgresql.yaml"), "proxies": read(t, examples+"proxy.yaml")} {
 		manifest := render(t, values)
 		cmd := exec.CommandContext(t.Context(), check, "-strict", "-summary", "-schema-location", location)
 		cmd.Stdin = bytes.NewReader(manifest)
