@@ -10,10 +10,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
 
-	commoncfg "github.com/prometheus/common/config"
 	"go.yaml.in/yaml/v4"
 
 	"github.com/benchwatch/benchwatch/agent/base/secret"
@@ -58,7 +56,9 @@ func in(path string, err error) error {
 	return &keyError{path, err}
 }
 
-// decoder reads one file.
+// decoder reads one file, by the tags of the sections' fields. The YAML library decodes the values. It does not decode
+// whole sections, since its errors have no path of keys, a key without a value would not hide a merged one, and an empty
+// element of a list would become a section without values.
 type decoder struct {
 	file  string
 	dir   string // folder of the file, where relative paths start
@@ -197,34 +197,27 @@ func (d *decoder) value(f field, n *yaml.Node, path string) error {
 	return d.scalar(f, n, path)
 }
 
-// scalar reads a value that is written as a single word or text.
+// scalar reads a value that is written as a single word or text. Values of other types than texts are read by the
+// library, and by the type's own UnmarshalYAML if it has one.
 func (d *decoder) scalar(f field, n *yaml.Node, path string) (err error) {
 	if n.Kind != yaml.ScalarNode || isNull(n) {
 		return d.expected(f.kind, n, path)
 	}
-	switch to := f.to.Addr().Interface().(type) {
-	case *string:
-		if *to, err = d.text(f.kind, n.Value); err != nil {
-			return d.problem(n, path, "%v", err)
+	to, isText := f.to.Addr().Interface().(*string)
+	if !isText {
+		if n.Load(f.to.Addr().Interface()) != nil {
+			return d.expected(f.kind, n, path)
 		}
-		if f.kind == kindFile && *to != "" {
-			secret.Configured(*to, fmt.Sprintf("%s:%d: %s", d.file, n.Line, path))
-			if !slices.Contains(d.files, *to) {
-				d.files = append(d.files, *to)
-			}
-		}
-	case *time.Duration:
-		*to, err = time.ParseDuration(n.Value)
-	case *commoncfg.TLSVersion:
-		version, known := commoncfg.TLSVersions[n.Value]
-		if *to = version; !known {
-			err = errors.ErrUnsupported
-		}
-	default:
-		err = n.Decode(to)
+		return nil
 	}
-	if err != nil {
-		return d.expected(f.kind, n, path)
+	if *to, err = d.text(f.kind, n.Value); err != nil {
+		return d.problem(n, path, "%v", err)
+	}
+	if f.kind == kindFile && *to != "" {
+		secret.Configured(*to, fmt.Sprintf("%s:%d: %s", d.file, n.Line, path))
+		if !slices.Contains(d.files, *to) {
+			d.files = append(d.files, *to)
+		}
 	}
 	return nil
 }
