@@ -11,7 +11,7 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { Browser } from './browser.mjs';
-import { dashboards, Grafana, panelsOf } from './grafana.mjs';
+import { dashboards, Grafana, panelsOf, printsLatencyOfIntervals } from './grafana.mjs';
 
 const grafana = new Grafana();
 const browser = new Browser(grafana);
@@ -19,8 +19,6 @@ const only = process.env.GRAFANA_DASHBOARDS?.split(',') ?? [];
 const all = dashboards().filter((d) => only.length === 0 || only.includes(d.name));
 // What every run that came to its end has shown.
 const always = ['live-run: Throughput', 'live-run: Latency', 'live-run: Throughput over time'];
-// go-ycsb prints totals, and mysqlslap nothing, from which no latency of an interval can be computed.
-const withoutIntervals = ['go-ycsb', 'mysqlslap'];
 const pictures = process.env.GRAFANA_PICTURES;
 let spans; // [{ name, from, to, values }], times in ms
 
@@ -101,7 +99,7 @@ test('every tool has a latency in Live run', async (t) => {
   const complaints = [];
   for (const { metric, value } of newest) {
     const span = await spanOf(metric.run, value[1], to);
-    for (const title of withoutIntervals.includes(metric.tool) ? ['Latency'] : ['Latency', 'Latency over time']) {
+    for (const title of printsLatencyOfIntervals(metric.tool) ? ['Latency', 'Latency over time'] : ['Latency']) {
       let frames = 0;
       for (const target of panelsOf(json).find((p) => p.title === title).targets)
         frames += await grafana.frames(target, span.values, span.from, span.to);

@@ -14,6 +14,16 @@ export function dashboards() {
     .filter(({ json }) => json.panels && json.uid);
 }
 
+const toolsDir = new URL('../../agent/model/tool/', import.meta.url).pathname;
+
+/** Whether any recorded output of a tool has an interval with a latency. Some tools print only totals. */
+export function printsLatencyOfIntervals(tool) {
+  const recordings = join(toolsDir, tool.replaceAll(/[-_]/g, ''), 'testdata');
+  return readdirSync(recordings, { recursive: true })
+    .filter((file) => /(^golden\.txt|\.golden)$/.test(basename(file)))
+    .some((file) => /"kind":"interval".*"latency_seconds"/.test(readFileSync(join(recordings, file), 'utf8')));
+}
+
 /** A dashboard's panels, those of rows too, but not the rows. */
 export function panelsOf(json) {
   return json.panels.flatMap((p) => (p.type === 'row' ? (p.panels ?? []) : [p]));

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	engines "github.com/benchwatch/benchwatch/agent/model/engine/registry"
 )
 
 // Each bad file is named after its mistake. Its first line is a comment with the message that the
@@ -31,7 +33,8 @@ func TestBadFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			first, _, _ := strings.Cut(string(data), "\n")
-			want := file + strings.ReplaceAll(strings.TrimPrefix(first, "# "), "TOOLS", Default().ToolSet().Names())
+			registered := strings.NewReplacer("TOOLS", Default().ToolSet().Names(), "ENGINES", strings.Join(engines.Names(), ", "))
+			want := file + registered.Replace(strings.TrimPrefix(first, "# "))
 			if _, err = Load(file); err == nil || err.Error() != want {
 				t.Errorf("got  %v\nwant %s", err, want)
 			}
@@ -191,10 +194,10 @@ func FuzzDecode(f *testing.F) {
 }
 
 func ExampleLoad() {
-	_, err := Load("testdata/bad/unknown_engine.yml")
+	_, err := Load("testdata/bad/number_as_text.yml")
 	fmt.Println(err)
 	// Output:
-	// testdata/bad/unknown_engine.yml:5: targets[0].engine: unknown engine "oracle": expected one of mysql, mongodb, postgresql, atlas, haproxy, pgbouncer, mysqlrouter, proxysql
+	// testdata/bad/number_as_text.yml:3: runs.max_live: expected a whole number, found "many"
 }
 
 // The example in the documentation works.

@@ -214,6 +214,30 @@ func StallsOf(engine string) (all []*Stall) {
 	return all
 }
 
+// Stalls returns the states of a limit, of all engines.
+func Stalls(limit Limit) (all []*Stall) {
+	for _, e := range every() {
+		for i := range e.Stalls {
+			if e.Stalls[i].Limit == limit {
+				all = append(all, &e.Stalls[i])
+			}
+		}
+	}
+	return all
+}
+
+// Classes returns the classes of the sessions that wait for a limit, of all engines.
+func Classes(limit Limit) (all []string) {
+	for _, e := range every() {
+		for _, w := range e.Waits {
+			if w.Limit == limit && !slices.Contains(all, w.Class) {
+				all = append(all, w.Class)
+			}
+		}
+	}
+	return all
+}
+
 // MeaningOf returns what the settings of a server mean for a limit, nil if nothing is declared or holds.
 func MeaningOf(v *View, limit Limit) *Meaning {
 	for _, e := range of(v.Engine) {

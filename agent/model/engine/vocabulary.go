@@ -96,11 +96,8 @@ var (
 	ServerMemory = NewMeasure(410, "server_memory", "Memory of the server's process", "resident", measure.Bytes, measure.Max)
 
 	// PagesRead and PageMisses describe the cache of pages.
-	PagesRead  = NewMeasure(606, "buffer_pool_reads", "Pages read from disk", "per second, since they were not in the buffer pool", measure.PerSecond, measure.Mean)
-	PageMisses = NewMeasure(600, "buffer_pool_misses", "InnoDB buffer pool misses", "share of page reads that went to disk", measure.Ratio, measure.Mean)
-	// CheckpointAge and HistoryList describe InnoDB.
-	CheckpointAge      = NewMeasure(612, "checkpoint_age_share", "InnoDB checkpoint age, of its limit", "redo log not yet covered by a checkpoint; writes wait for flushed pages before all of the log is used", measure.Ratio, measure.Max)
-	HistoryList        = NewMeasure(620, "history_list", "InnoDB history list", "undo logs not purged yet", measure.Count, measure.Max)
+	PagesRead          = NewMeasure(606, "buffer_pool_reads", "Pages read from disk", "per second, since they were not in the buffer pool", measure.PerSecond, measure.Mean)
+	PageMisses         = NewMeasure(600, "buffer_pool_misses", "Buffer pool misses", "share of page reads that went to disk", measure.Ratio, measure.Mean)
 	RefusedConnections = NewMeasure(630, "connections_refused", "Connections refused", "per second, since the server's limit was reached", measure.PerSecond, measure.Increase)
 
 	// OpenedConnections counts the connections that clients opened.
@@ -113,9 +110,6 @@ var (
 	Restarts        = uncharted(NewMeasure(910, "restarts", "Restarts", "restarts of the server", measure.Count, measure.Increase, measure.ValueOf(RestartsTotal)))
 	ConnectionLimit = NewMeasure(920, "connection_limit", "Connection limit", "client connections that the server allows", measure.Count, measure.Last,
 		measure.ValueOf(ConnectionsLimit))
-	ApplierThreads = NewMeasure(940, "applier_threads", "Applier threads", "threads that apply write sets", measure.Count, measure.Last)
-	// UsefulAppliers is a mean since the server's start or FLUSH STATUS.
-	UsefulAppliers = NewMeasure(945, "cert_deps_distance", "Useful applier threads", "mean distance of write sets that can be applied in parallel: more appliers than this do not help", measure.Count, measure.Last)
 	// ClusterSize and Primary are charted only if they change.
 	ClusterSize = changing(NewMeasure(930, "cluster_size", "Cluster size", "members in the server's view of its cluster", measure.Count, measure.Last))
 	Primary     = changing(NewMeasure(935, "primary_component", "Primary component", "1 if the server is in the part of its cluster that can commit, else 0", measure.Count, measure.Last))
@@ -180,6 +174,16 @@ func SessionMeasures() []*measure.Measure {
 		RunningSessions, RowLockSessions, LockSessions, CommitSessions, FlowControlSessions,
 		ReplicationSessions, DiskSessions, LatchSessions, NetworkSessions, OtherSessions,
 	}
+}
+
+// SessionsOf returns the measure of sessions of a class, nil for an unknown class.
+func SessionsOf(class string) *measure.Measure {
+	for _, m := range SessionMeasures() {
+		if sessionClasses[m] == class {
+			return m
+		}
+	}
+	return nil
 }
 
 // SessionClass returns the class of such a measure.

@@ -63,7 +63,7 @@ func ownWork(v *cause.View) (cause.Found, bool) {
 // fewThreads compares what the clients could do with what they did.
 func fewThreads(v *cause.View) (cause.Found, bool) {
 	latency := v.Threads / v.Throughput
-	if v.Rate > 0 || !(latency > 0) {
+	if v.Rate > 0 || !(v.Throughput > 0) || !(latency > 0) {
 		return cause.Found{}, false
 	}
 	clients := "1 client"
@@ -91,11 +91,12 @@ func pauses(v *cause.View) (cause.Found, bool) {
 		statements = fewStatements
 	}
 	travelled := v.RoundTrip * statements
-	if !(outside >= leastPause) || !(travelled >= 0) || travelling*travelled >= outside || v.Opened >= 0.5 {
+	if !(v.Throughput > 0) || !(outside >= leastPause) || !(travelled >= 0) || travelling*travelled >= outside || v.Opened >= 0.5 {
 		return cause.Found{}, false
 	}
-	return cause.Found{Of: v.Tool, Part: 1 - travelling*travelled/outside, Evidence: fmt.Sprintf("a transaction spends %s ms outside of the servers, of which round trips need %s ms; no connections are opened for it",
-		table.Milliseconds.Format(outside), table.Milliseconds.Format(travelled))}, true
+	text := fmt.Sprintf("a transaction spends %s ms outside of the servers, %s ms of it in round trips; no connections are opened for it",
+		table.Milliseconds.Format(outside), table.Milliseconds.Format(travelled))
+	return cause.Found{Of: v.Tool, Part: 1 - travelling*travelled/outside, Evidence: text}, true
 }
 
 func failures(v *cause.View) (cause.Found, bool) {

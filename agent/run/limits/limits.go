@@ -85,55 +85,6 @@ func (f *finder) explained() float64 {
 	return min(1, sum)
 }
 
-// rule is a limit with the function that finds it. Everything that a rule reads was computed before.
-type rule[T any] struct {
-	limit cause.Limit
-	// find returns the finding without its limit; its share is unknown or 0 if there is no finding.
-	find func(*T) LimitFinding
-}
-
-// The rules, by what they are applied to. A wait, a state that slows a server, or advice is declared by the engine, see
-// package cause. A new limit is an entry here and, if its share is not part of the evidence, a step of newShares.
-var (
-	runRules = []rule[Evidence]{
-		{cause.Connections, (*Evidence).refusedConnections},
-		{cause.Ports, (*Evidence).missingPorts},
-		{cause.Files, (*Evidence).missingFiles},
-	}
-	poolRules = []rule[serverShares]{
-		{cause.Pool, (*serverShares).smallPool},
-	}
-	serverRules = []rule[serverShares]{
-		{cause.ServerCPU, (*serverShares).reportedCores},
-	}
-	sessionRules = []rule[shares]{
-		{cause.State, (*shares).unruledState},
-		{cause.FlowControl, (*shares).flowControl},
-	}
-	machineRules = []rule[machineShares]{
-		{cause.ToolCPU, (*machineShares).confinedTool},
-		{cause.ProcessCPU, (*machineShares).confinedServers},
-		{cause.Neighbours, (*machineShares).otherPrograms},
-		{cause.ServerCPU, (*machineShares).serverCores},
-		{cause.SharedCPU, (*machineShares).sharedCores},
-		{cause.GeneratorCPU, (*machineShares).generatorCores},
-		{cause.ServerCore, (*machineShares).fullServerCore},
-		{cause.OneCore, (*machineShares).fullGeneratorCore},
-		{cause.Steal, (*machineShares).steal},
-		{cause.Disk, (*machineShares).busyDisk},
-	}
-	linkRules = []rule[machineShares]{
-		{cause.Network, (*machineShares).fullLink},
-	}
-	proxyRules = []rule[proxyShares]{
-		{cause.ProxyQueue, (*proxyShares).queue},
-		{cause.ProxyThread, (*proxyShares).fullThread},
-	}
-	pathRules = []rule[shares]{
-		{cause.RoundTrip, (*shares).roundTrips},
-	}
-)
-
 // finding returns a finding without its limit.
 func finding(share float64, test, format string, args ...any) LimitFinding {
 	return LimitFinding{Share: share, Test: test, Evidence: fmt.Sprintf(format, args...)}

@@ -8,9 +8,7 @@ import (
 	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
-	"github.com/benchwatch/benchwatch/agent/model/cause"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
-	"github.com/benchwatch/benchwatch/agent/model/engine/proxy"
 	"github.com/benchwatch/benchwatch/agent/model/host"
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 	"github.com/benchwatch/benchwatch/agent/model/table"
@@ -18,44 +16,6 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/limits"
 	"github.com/benchwatch/benchwatch/agent/show/document"
 )
-
-// shownBy are the measures whose charts are the evidence of a limit, the most telling first.
-var shownBy = map[cause.Limit][]*measure.Measure{
-	cause.FlowControl:  {engine.FlowControl, engine.FlowControlSent, engine.ReplicationQueue},
-	cause.Replication:  {engine.ReplicationSessions, engine.LagSeconds},
-	cause.Commit:       {engine.CommitSessions, host.DiskBusy, host.DiskWait},
-	cause.RowLocks:     {engine.RowLockSessions, engine.LockWaits, engine.Deadlocks},
-	cause.Locks:        {engine.LockSessions},
-	cause.UserLocks:    {engine.LockSessions},
-	cause.Latches:      {engine.LatchSessions},
-	cause.ThreadPool:   {engine.LatchSessions},
-	cause.Sleep:        {engine.OtherSessions},
-	cause.State:        {engine.OtherSessions},
-	cause.Disk:         {host.DiskBusy, host.DiskWait, host.DiskQueue},
-	cause.Pool:         {engine.PageMisses, engine.PagesRead, host.DiskBusy},
-	cause.Checkpoint:   {engine.CheckpointAge, host.DiskBusy},
-	cause.Purge:        {engine.HistoryList},
-	cause.Connections:  {engine.RefusedConnections, engine.OpenConnections},
-	cause.Ports:        {engine.OpenedConnections},
-	cause.Files:        {engine.OpenConnections},
-	cause.Network:      {host.NetworkBusy, engine.NetworkSessions},
-	cause.RoundTrip:    {engine.RoundTrip},
-	cause.Outside:      {engine.RunningThreads, engine.RoundTrip},
-	cause.Clients:      {engine.RunningThreads, host.Busy},
-	cause.Rate:         {tool.QueueLength},
-	cause.OtherLoad:    {engine.QueryRate},
-	cause.ServerCPU:    {host.Busy, engine.RunningSessions},
-	cause.SharedCPU:    {host.Busy, engine.RunningSessions},
-	cause.GeneratorCPU: {host.Busy, host.CPUStall},
-	cause.ToolCPU:      {host.Busy, host.CPUStall},
-	cause.ProcessCPU:   {engine.ServerCPU, host.Busy},
-	cause.Neighbours:   {host.Busy, host.CPUStall},
-	cause.OneCore:      {host.BusiestCore},
-	cause.ServerCore:   {host.BusiestCore},
-	cause.Steal:        {host.Steal},
-	cause.ProxyQueue:   {proxy.Queue, proxy.Connections, engine.RunningSessions},
-	cause.ProxyThread:  {proxy.ThreadUse, engine.ServerCPU},
-}
 
 var (
 	// troubles are added if the verdict names fewer than mostEvidence charts.
@@ -91,7 +51,7 @@ func chartBlocks(charts []Chart, v *limits.Verdict) []document.Block {
 	}
 	if v != nil {
 		for i := range v.Findings {
-			take(shownBy[v.Findings[i].Limit], mostEvidence)
+			take(limits.Charts(v.Findings[i].Limit), mostEvidence)
 		}
 		if len(v.Behind) > 0 {
 			take([]*measure.Measure{engine.LagSeconds, engine.LagTransactions}, mostEvidence)

@@ -39,7 +39,7 @@ var _ = cause.Declare(cause.Explanation{
 
 // appliers returns how many threads of a node apply write sets, unknown if it does not replicate so.
 func appliers(v *cause.View) float64 {
-	n := v.Last(engine.ApplierThreads)
+	n := v.Last(ApplierThreads)
 	for _, name := range []string{"wsrep_slave_threads", "wsrep_applier_threads"} {
 		if !series.IsKnown(n) {
 			n = v.Number(name)
@@ -50,7 +50,7 @@ func appliers(v *cause.View) float64 {
 
 // fewAppliers reports that write sets waited for an applier while more appliers would help.
 func fewAppliers(v *cause.View) string {
-	have, useful := appliers(v), math.Round(v.Last(engine.UsefulAppliers))
+	have, useful := appliers(v), math.Round(v.Last(UsefulAppliers))
 	if !(useful > have) || !(v.Max(engine.ReplicationQueue) >= 1) {
 		return ""
 	}
@@ -63,7 +63,7 @@ func slowAppliers(v *cause.View) (cause.Found, bool) {
 	if !(sent > 0) || sent < all/2 {
 		return cause.Found{}, false
 	}
-	have, useful := appliers(v), math.Round(v.Last(engine.UsefulAppliers))
+	have, useful := appliers(v), math.Round(v.Last(UsefulAppliers))
 	f := cause.Found{
 		Of: v.Target, Part: sent / all,
 		Evidence: fmt.Sprintf("%s requested %s of the %s pauses", v.Target, table.Rounded(sent), table.Rounded(all)),

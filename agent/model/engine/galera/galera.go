@@ -83,8 +83,12 @@ var (
 	_      = engine.NewMeasure(510, "send_queue", "Send queue", "write sets waiting to be sent", measure.Count, measure.Max, measure.ValueOf(sendQueue))
 	aborts = engine.NewMeasure(520, "brute_force_aborts", "Brute force aborts", "local transactions aborted by an applier per second", measure.PerSecond, measure.Increase,
 		measure.RateOf(bruteForceAborts))
-	_ = engine.ApplierThreads.Or(measure.ValueOf(applierThreads))
-	_ = engine.UsefulAppliers.Or(measure.ValueOf(distance))
+	ApplierThreads = engine.NewMeasure(940, "applier_threads", "Applier threads", "threads that apply write sets",
+		measure.Count, measure.Last, measure.ValueOf(applierThreads))
+	// UsefulAppliers is a mean since the server's start or FLUSH STATUS.
+	UsefulAppliers = engine.NewMeasure(945, "cert_deps_distance", "Useful applier threads",
+		"mean distance of write sets that can be applied in parallel: more appliers than this do not help",
+		measure.Count, measure.Last, measure.ValueOf(distance))
 	_ = engine.NewMeasure(950, "flow_control_limit", "Flow control limit", "length of the receive queue at which the node requests a pause", measure.Count, measure.Last,
 		measure.ValueOf(flowControlLimit))
 )

@@ -310,7 +310,7 @@ func smallPool(v *cause.View) (cause.Found, bool) {
 }
 
 func smallRedo(v *cause.View) (cause.Found, bool) {
-	rate, age, share := v.Increase(redo)/v.Seconds, v.Max(checkpointBytes), v.Max(engine.CheckpointAge)
+	rate, age, share := v.Increase(redo)/v.Seconds, v.Max(checkpointBytes), v.Max(CheckpointAge)
 	limit := age / share
 	if !(rate > 0) || !(limit > 0) || !(limit/rate < 300) {
 		return cause.Found{}, false

@@ -93,8 +93,12 @@ var (
 		measure.RateOf(poolWaits))
 	checkpointBytes = engine.NewMeasure(610, "checkpoint_age", "InnoDB checkpoint age", "redo log not yet covered by a checkpoint", measure.Bytes, measure.Max,
 		measure.ValueOf(checkpointAge))
-	_ = engine.CheckpointAge.Or(measure.ValueOf(checkpointAge).Over(checkpointLimit))
-	_ = engine.HistoryList.Or(measure.ValueOf(historyLength))
+	// CheckpointAge and HistoryList describe InnoDB.
+	CheckpointAge = engine.NewMeasure(612, "checkpoint_age_share", "InnoDB checkpoint age, of its limit",
+		"redo log not yet covered by a checkpoint; writes wait for flushed pages before all of the log is used",
+		measure.Ratio, measure.Max, measure.ValueOf(checkpointAge).Over(checkpointLimit))
+	HistoryList = engine.NewMeasure(620, "history_list", "InnoDB history list", "undo logs not purged yet",
+		measure.Count, measure.Max, measure.ValueOf(historyLength))
 )
 
 // Counters that causes read.

@@ -37,8 +37,8 @@ var _ = cause.Declare(cause.Explanation{
 		cause.Connections: "raise max_connections above the threads and what else connects, or lower the threads",
 	},
 	Stalls: []cause.Stall{
-		{Limit: cause.Checkpoint, Measure: engine.CheckpointAge, High: highCheckpoint, Text: "the redo log of %s that no checkpoint covers was at %s of its limit or more"},
-		{Limit: cause.Purge, Measure: engine.HistoryList, HighSetting: "innodb_max_purge_lag", Applies: delaysWrites,
+		{Limit: cause.Checkpoint, Measure: CheckpointAge, High: highCheckpoint, Text: "the redo log of %s that no checkpoint covers was at %s of its limit or more"},
+		{Limit: cause.Purge, Measure: HistoryList, HighSetting: "innodb_max_purge_lag", Applies: delaysWrites,
 			Text: "the history list of %s was longer than its innodb_max_purge_lag of %s"},
 	},
 	Meanings: []cause.Meaning{{
@@ -64,7 +64,7 @@ func delaysWrites(v *cause.View) bool {
 		return true
 	}
 	limit, before := v.Number("innodb_max_purge_lag"), -1.0
-	for _, length := range v.Values(engine.HistoryList) {
+	for _, length := range v.Values(HistoryList) {
 		if before >= limit && length < before {
 			return true
 		}

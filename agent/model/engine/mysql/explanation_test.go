@@ -5,7 +5,6 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/model/cause"
 	"github.com/benchwatch/benchwatch/agent/model/cause/causetest"
-	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 )
 
@@ -23,7 +22,7 @@ func TestPurgeThatCannotAdvanceDelaysNothing(t *testing.T) {
 		{"9.7.0", []float64{100, 900, 1700, 2500, 3300}, true},
 	} {
 		v := &cause.View{Version: c.version, Record: &causetest.Record{
-			Over: map[*measure.Measure][]float64{engine.HistoryList: c.lengths}, Settings: map[string]string{"innodb_max_purge_lag": "1000"},
+			Over: map[*measure.Measure][]float64{HistoryList: c.lengths}, Settings: map[string]string{"innodb_max_purge_lag": "1000"},
 		}}
 		if got := delaysWrites(v); got != c.want {
 			t.Errorf("%s with %v: %v", c.version, c.lengths, got)

@@ -203,7 +203,7 @@ const fewerStatements = 0.25
 // keptVersions finds that the throughput fell while the history list grew behind an old transaction.
 func keptVersions(v *cause.View) (cause.Found, bool) {
 	name, seconds, _ := most(v.IncreaseBy(mysql.SnapshotHeld, "holder"))
-	short, long := v.Ends(engine.HistoryList)
+	short, long := v.Ends(mysql.HistoryList)
 	fast, slow := v.Ends(engine.QueryRate)
 	lost := 1 - slow/fast
 	if name == "" || !(long >= longHistory) || !(long >= 2*short) || !(lost >= fewerStatements) {

@@ -59,7 +59,7 @@ func TestHeld(t *testing.T) {
 	if !is || math.Abs(found.Part-0.75) > 0.01 || found.Of != "root (idle in a transaction)" {
 		t.Errorf("%v %+v", is, found)
 	}
-	growing := map[*measure.Measure][]float64{engine.HistoryList: {900, 1100, 2000, 3000, 4000, 5000}, engine.QueryRate: {300, 280, 200, 150, 110, 90}}
+	growing := map[*measure.Measure][]float64{mysql.HistoryList: {900, 1100, 2000, 3000, 4000, 5000}, engine.QueryRate: {300, 280, 200, 150, 110, 90}}
 	if found, is := keptVersions(view(nil, growing)); !is || found.Part < 0.6 {
 		t.Errorf("%v %+v", is, found)
 	}
