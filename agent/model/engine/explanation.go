@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/cause"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 )
@@ -55,11 +56,30 @@ func silentMember(v *cause.View) (cause.Found, bool) {
 // leastLag is the lag in seconds from which on a member is behind.
 const leastLag = 1
 
-// BehindMember finds that a member lagged, for causes of engines whose commits wait for members.
+// BehindMember finds that a member lagged, for causes of engines whose commits wait for members. Where members request
+// pauses, one that is behind delays the others only by these: the member must have requested most of them, and have
+// lagged when it did.
 func BehindMember(v *cause.View) (cause.Found, bool) {
 	lag := v.Max(LagSeconds)
+	if all := v.Cluster(FlowControlSent); all > 0 {
+		if v.Limit != cause.FlowControl || !(v.Increase(FlowControlSent) >= all/2) {
+			return cause.Found{}, false
+		}
+		lag = lagInPauses(v)
+	}
 	if !(lag >= leastLag) {
 		return cause.Found{}, false
 	}
 	return cause.Found{Of: v.Target, Part: 1, Evidence: fmt.Sprintf("%s was up to %s s behind", v.Target, table.Rounded(lag))}, true
+}
+
+// lagInPauses returns how far a member was behind while it requested pauses, unknown if it requested none.
+func lagInPauses(v *cause.View) float64 {
+	most, lags := series.Unknown(), v.Values(LagSeconds)
+	for i, sent := range v.Values(FlowControlSent) {
+		if sent > 0 && i < len(lags) && (lags[i] > most || !series.IsKnown(most)) {
+			most = lags[i]
+		}
+	}
+	return most
 }

@@ -55,7 +55,7 @@ func (e *Evidence) missing() []Missing {
 	return all
 }
 
-const fewSamples = "there is only %s of %s, and at least %d are needed"
+const fewSamples = "only %s of %s, and at least %d are needed"
 
 // tooFew reports whether there are samples, but not enough of them.
 func tooFew(samples int) bool { return samples > 0 && samples < LeastSamples }

@@ -39,6 +39,14 @@ type Server struct {
 	summed   map[string]float64        // by column, for the measures that ShareBy needs
 }
 
+// Silence returns why it never answered, the first error; empty if it did, or if no error is known.
+func (s *Server) Silence() string {
+	if s.Answered || len(s.Errors) == 0 {
+		return ""
+	}
+	return s.Errors[0]
+}
+
 // Names returns the names of the values that the engine reported, as [ServerRows.Names].
 func (s *Server) Names() []string { return s.rows.Names() }
 

@@ -44,6 +44,10 @@ func limitsOf(h *record.History, r *Row, others []rundir.Meta) *limits.Verdict {
 	e.MinLatency = minLatency(r)
 	addRoundTrip(&e, h)
 	represents := func(s *record.Server) bool {
+		if why := s.Silence(); why != "" {
+			e.NotRepresented = append(e.NotRepresented, limits.Missing{What: fmt.Sprintf("%s did not answer: %s", s.Target, why)})
+			return false
+		}
 		if !s.Coverage.Represents() {
 			e.NotRepresented = append(e.NotRepresented,
 				limits.Missing{What: fmt.Sprintf("%s was sampled for only %s", s.Target, s.Coverage)})

@@ -287,7 +287,10 @@ func observations(all []Server) []string {
 		if s.Restarts > 0 {
 			add("%s restarted %s", s.Target, table.Plural(int(s.Restarts), "time"))
 		}
-		if s.Unanswered > 0 {
+		switch {
+		case s.Unanswered > 0 && s.Unanswered == s.Ticks && len(s.Errors) > 0:
+			add("%s did not answer: %s", s.Target, s.Errors[0])
+		case s.Unanswered > 0:
 			add("%s did not answer %d of %s", s.Target, s.Unanswered, table.Plural(s.Ticks, "sample"))
 		}
 		if running, limit := s.Value(engine.RunningThreads), s.Value(engine.ConnectionLimit); running > 0.9*limit {

@@ -276,10 +276,11 @@ func (j *judge) servers() {
 	if notice := j.h.Snapshot.Meta.Servers.Notice(); notice != "" {
 		j.add(Unknown, "%s", notice)
 	}
-	j.coverage()
+	silent := j.silence()
+	j.coverage(silent)
 	for i := range j.row.Servers {
 		s := &j.row.Servers[i]
-		if s.Unanswered > 0 {
+		if s.Unanswered > 0 && !silent[s.Target] {
 			j.add(Warning, "%s did not answer %d of %s: its lines have gaps", s.Target, s.Unanswered, table.Plural(s.Ticks, "sample"))
 		}
 		if s.Restarts > 0 {
@@ -305,14 +306,35 @@ func (j *judge) servers() {
 // lateSampler is the share of a run for which samples must be late to be reported.
 const lateSampler = 0.05
 
-// coverage checks in how many seconds servers and machines were sampled, and whether the agent had time to sample them.
-func (j *judge) coverage() {
+// sampled returns the servers and machines of which there are samples.
+func (j *judge) sampled() []*record.Server {
 	all := slices.Clone(j.h.Servers)
 	for _, one := range j.h.Hosts {
 		all = append(all, one.Server)
 	}
+	return all
+}
+
+// silence reports why servers and machines never answered, and returns their names.
+func (j *judge) silence() map[string]bool {
+	silent := map[string]bool{}
+	for _, s := range j.sampled() {
+		if why := s.Silence(); why != "" {
+			silent[s.Target] = true
+			j.add(Warning, "%s did not answer: %s", s.Target, why)
+		}
+	}
+	return silent
+}
+
+// coverage checks in how many seconds the other servers and machines were sampled, and whether the agent had time to
+// sample them.
+func (j *judge) coverage(silent map[string]bool) {
+	all := j.sampled()
 	// A tick is missed at the start of a run that the agent finds a moment later.
-	all = slices.DeleteFunc(all, func(s *record.Server) bool { return s.Missed <= 1 && s.Coverage.Represents() })
+	all = slices.DeleteFunc(all, func(s *record.Server) bool {
+		return silent[s.Target] || s.Missed <= 1 && s.Coverage.Represents()
+	})
 	late := ""
 	if seconds := j.h.Snapshot.Meta.SamplerLateSeconds; seconds.Value >= lateSampler*j.row.DurationSeconds {
 		late = fmt.Sprintf("for %.1f s a sample was due and not begun: the agent had no core, or its machine stood still", seconds.Value)

@@ -66,6 +66,30 @@ func TestStarvedAgent(t *testing.T) {
 	}
 }
 
+// TestSilentServer guards that the reason of a server that never answered is given, not that the agent had no time.
+func TestSilentServer(t *testing.T) {
+	dir := recorded.Sysbench(t, []float64{50, 50, 50})
+	if _, err := dir.Update(func(m *rundir.Meta) {
+		m.Servers = &rundir.Servers{Source: rundir.ServersMatched, Targets: []rundir.Server{{Target: "db1", Engine: "mysql", Connected: true}}}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	const why = "nothing is listening on 127.0.0.1:3999: connection refused"
+	lines := `{"target":"db1","engine":"mysql","interval":1,"columns":[]}` + "\n"
+	for second := range 2 {
+		lines += fmt.Sprintf(`["db1",%d,0,%q]`+"\n", recorded.Start.Unix()+int64(second), why)
+	}
+	if err := os.WriteFile(dir.Path(rundir.StatusFile), []byte(lines), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r := New(recorded.Read(t, dir))
+	for name, text := range map[string]string{"trust": fmt.Sprint(r.Trust), "limits": fmt.Sprint(r.Limits.Missing), "observed": fmt.Sprint(r.Observed)} {
+		if !strings.Contains(text, "db1 did not answer: "+why) || strings.Contains(text, "missed") || strings.Contains(text, "sampled for") {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+}
+
 // counting is a server that executes 100 statements a second.
 type counting struct{ now func() time.Time }
 

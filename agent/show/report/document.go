@@ -307,11 +307,11 @@ func causeLines(f *limits.LimitFinding, add func(strong, rest string)) {
 			}
 			rest += c.Cause
 		}
-		add("because of "+f.Causes[0].Cause, rest)
+		add("Because of "+f.Causes[0].Cause, rest)
 	case f.Unexplained:
 		add("", "No cause of it is known from what was recorded")
 	}
-	add("to test it", ": "+f.Advice())
+	add("To test it", ": "+f.Advice())
 }
 
 func trustLines(findings []review.Finding) []document.Sentence {

@@ -11,7 +11,9 @@ type Record struct {
 	// Over are values over the run, one a second; Grown are increases.
 	Over  map[*measure.Measure][]float64
 	Grown map[*measure.Measure]float64
-	By    map[*measure.Measure]map[string]float64
+	// Together are increases of all servers, where they differ from Grown.
+	Together map[*measure.Measure]float64
+	By       map[*measure.Measure]map[string]float64
 	// Settings are those of the server.
 	Settings map[string]string
 }
@@ -39,8 +41,13 @@ func (r *Record) Increase(m *measure.Measure) float64 {
 // IncreaseBy implements cause.Record.
 func (r *Record) IncreaseBy(m *measure.Measure, _ string) map[string]float64 { return r.By[m] }
 
-// Cluster implements cause.Record: there is one server.
-func (r *Record) Cluster(m *measure.Measure) float64 { return r.Increase(m) }
+// Cluster implements cause.Record.
+func (r *Record) Cluster(m *measure.Measure) float64 {
+	if v, known := r.Together[m]; known {
+		return v
+	}
+	return r.Increase(m)
+}
 
 // Setting implements cause.Record.
 func (r *Record) Setting(name string) string { return r.Settings[name] }

@@ -71,7 +71,7 @@ func slowAppliers(v *cause.View) (cause.Found, bool) {
 	}
 	switch {
 	case useful > have:
-		f.Evidence += fmt.Sprintf("; it has %s appliers, and more help up to %s (wsrep_cert_deps_distance)", table.Rounded(have), table.Rounded(useful))
+		f.Evidence += fmt.Sprintf("; it has %s, and more help up to %s (wsrep_cert_deps_distance)", table.Plural(int(have), "applier"), table.Rounded(useful))
 		f.Test = fmt.Sprintf("raise wsrep_slave_threads of %s towards %s, and gcs.fc_limit; or run without that node", v.Target, table.Rounded(useful))
 	case useful <= have:
 		f.Evidence += fmt.Sprintf("; more appliers than its %s do not help, as wsrep_cert_deps_distance is %s", table.Rounded(have), table.Rounded(useful))
