@@ -165,7 +165,9 @@ export const agentPage: Page = {
       unit: unit.none,
       noData: 'Prometheus has no scrape targets',
       span: 8,
-      queries: [agent('min by (job, instance) (up{job=~"benchwatch|node|mysqld|mongodb|tidb|tikv|pd|cloudwatch|proxy"})', '{{job}} {{instance}}')],
+      queries: [
+        agent('min by (job, instance) (up{job=~"benchwatch|node|mysqld|postgres|mongodb|tidb|tikv|pd|cloudwatch|proxy"})', '{{job}} {{instance}}'),
+      ],
       mappings: states({ '0': { text: 'down', color: 'red' }, '1': { text: 'up', color: 'green' } }),
     }),
   ],

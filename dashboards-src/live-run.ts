@@ -4,6 +4,7 @@ import type { Page } from './frame';
 import { closedRow, row, rowPerRun } from './panel';
 import * as agent from './panels/agent';
 import * as host from './panels/host';
+import * as postgresql from './panels/postgresql';
 import * as replication from './panels/replication';
 import * as run from './panels/run';
 import { facts } from './panels/runs';
@@ -40,6 +41,14 @@ export const liveRun: Page = {
       run.toolAgainstServers(12),
       server.operations(12),
       server.up(12),
+    ),
+    closedRow(
+      'PostgreSQL in detail',
+      postgresql.blockedBy(8),
+      postgresql.standbyWaits(8),
+      postgresql.checkpoints(8),
+      postgresql.wal(8),
+      postgresql.missedBlocks(8),
     ),
     row('Replication'),
     replication.lagSeconds(12),

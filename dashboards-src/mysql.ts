@@ -2,38 +2,19 @@
 // agent's samples or, without an agent, from mysqld_exporter.
 
 import { BigValueTextMode } from '@grafana/grafana-foundation-sdk/common';
+import { either, exporterGauge, exporterRate } from './exporters';
 import type { Page } from './frame';
-import {
-  commitRate,
-  live,
-  meanInRange,
-  ofRunClusters,
-  over,
-  perServer,
-  server,
-  serverGauge,
-  serverRate,
-  serverRateOver,
-  servers,
-  withoutAgent,
-  worst,
-} from './metrics';
+import { commitRate, live, meanInRange, over, perServer, server, serverGauge, serverRate, serverRateOver, servers, worst } from './metrics';
 import { closedRow, type Graph, graph, row, set, stat, unit } from './panel';
 import * as host from './panels/host';
 import * as panels from './panels/server';
-import { agent, exporter, now, type Query } from './query';
+import { agent, exporter, now } from './query';
 import { limits } from './threshold';
 
 const noData = 'No MySQL or MariaDB server of the selected run is sampled, and no mysqld_exporter is scraped';
 const none = 'Not sampled';
 /** The engine of all MySQL servers, including Galera, Aurora and TiDB. */
 const kind = 'engine="mysql"';
-
-/** The agent's series, or the exporter's if no agent samples any server in the time range. */
-function either(ofAgent: string, ofExporter: string, legend = ''): Query[] {
-  const suffix = legend && ` ${legend}`;
-  return [agent(ofAgent, `${server}${suffix}`), exporter(withoutAgent(ofExporter), `{{instance}}${suffix}`)];
-}
 
 const writers = `${kind}, role!~"replica|secondary"`;
 const meanOfRun = (counter: string, matchers: string): string => meanInRange(serverRateOver('5s', counter, matchers));
@@ -45,8 +26,6 @@ const bufferPoolHits = perServer(
   `1 - rate(benchwatch_mysql_innodb_buffer_pool_reads_total{${servers}, ${kind}}[15s]) / (rate(benchwatch_mysql_innodb_buffer_pool_read_requests_total{${servers}, ${kind}}[15s]) > 0)`,
 );
 const rate = serverRate;
-const exporterRate = (name: string): string => exporterGauge(`rate(${name}[$__rate_interval])`);
-const exporterGauge = (expr: string): string => `max by (instance) (${ofRunClusters(expr)})`;
 
 const counters = (
   o: Omit<Graph, 'unit' | 'noData' | 'queries'> & { noData?: string },

@@ -1,22 +1,34 @@
-// PostgreSQL: load, WAL, checkpoints, buffers, vacuum and standbys. From the agent's samples.
+// PostgreSQL: load, WAL, checkpoints, buffers, vacuum and standbys. From the agent's samples or, for the load, from
+// postgres_exporter.
 
+import { either, exporterSum } from './exporters';
 import type { Page } from './frame';
-import { live, meanInRange, over, perServer, server, serverGauge, serverRate, serverRateOver, servers } from './metrics';
+import {
+  alternatives,
+  live,
+  meanInRange,
+  ofRunClusters,
+  over,
+  perServer,
+  server,
+  serverGauge,
+  serverRate,
+  serverRateOver,
+  servers,
+  withoutAgent,
+} from './metrics';
 import { closedRow, graph, row, stat, unit } from './panel';
 import * as host from './panels/host';
+import * as panel from './panels/postgresql';
+import { gauge, rate, sum } from './panels/postgresql';
 import * as panels from './panels/server';
-import { agent, now } from './query';
+import { agent, exporter, now } from './query';
 
-const noData = 'No PostgreSQL server of the selected run is sampled';
+const noData = 'No PostgreSQL server of the selected run is sampled, and no postgres_exporter is scraped';
 const noStandby = 'No standby or subscriber is connected to a sampled server';
 const noTiming = 'track_io_timing is off on the servers, or none is sampled';
 const of = 'engine="postgresql"';
 
-const rate = (name: string, ...labels: string[]): string => serverRate(`benchwatch_postgresql_${name}_total`, '', ...labels);
-const gauge = (name: string, ...labels: string[]): string => serverGauge(`benchwatch_postgresql_${name}`, '', ...labels);
-const sum = (by: string, query: string): string => `sum by (cluster, target${by && `, ${by}`}) (${query})`;
-const reads = sum('', rate('blocks_read', 'databases'));
-const hits = sum('', rate('blocks_hit', 'databases'));
 const syncs = rate('wal_syncs');
 
 export const postgresql: Page = {
@@ -77,10 +89,10 @@ export const postgresql: Page = {
       noData,
       span: 8,
       description:
-        'Transactions per second by server, without those of the agent. From benchwatch_db_commits_total and benchwatch_db_rollbacks_total.',
+        'Transactions per second by server, without those of the agent. From benchwatch_db_commits_total and benchwatch_db_rollbacks_total, or pg_stat_database_xact_commit and _rollback.',
       queries: [
-        agent(serverRate('benchwatch_db_commits_total', of), `${server} commits`),
-        agent(serverRate('benchwatch_db_rollbacks_total', of), `${server} rollbacks`),
+        ...either(serverRate('benchwatch_db_commits_total', of), exporterSum('pg_stat_database_xact_commit'), 'commits'),
+        ...either(serverRate('benchwatch_db_rollbacks_total', of), exporterSum('pg_stat_database_xact_rollback'), 'rollbacks'),
       ],
     }),
     panels.sessions(8, of),
@@ -91,35 +103,40 @@ export const postgresql: Page = {
       noData,
       span: 8,
       description:
-        'Rows per second that scans returned, and that were inserted, updated or deleted. Many returned rows for few transactions are scans without an index. From benchwatch_postgresql_rows_total.',
-      queries: [agent(`sum by (op) (${rate('rows', 'databases', 'op')})`, '{{op}}')],
+        'Rows per second that scans returned, and that were inserted, updated or deleted. Many returned rows for few transactions are scans without an index. From benchwatch_postgresql_rows_total or pg_stat_database_tup_*.',
+      queries: [
+        agent(`sum by (op) (${rate('rows', 'databases', 'op')})`, '{{op}}'),
+        exporter(
+          withoutAgent(
+            alternatives(
+              'op',
+              Object.fromEntries(
+                ['returned', 'inserted', 'updated', 'deleted'].map((op) => [
+                  op,
+                  `sum(${ofRunClusters(`rate(pg_stat_database_tup_${op}[$__rate_interval])`)})`,
+                ]),
+              ),
+            ),
+          ),
+          '{{op}}',
+        ),
+      ],
     }),
     graph({
       title: 'Sessions by state',
       unit: unit.count,
       noData,
       span: 8,
-      description: 'Sessions of clients by state, all selected servers, without the one of the agent. From benchwatch_postgresql_sessions.',
-      queries: [agent(`sum by (state) (${gauge('sessions', 'state')})`, '{{state}}')],
-    }),
-    graph({
-      title: 'Blocked by',
-      unit: unit.count,
-      noData: 'No session waited for a lock for more than a second',
-      span: 8,
       description:
-        'Sessions that wait for a lock for more than a second, on average, by what holds it: its program, its state, and its last statement. From benchwatch_postgresql_blocked_seconds_total.',
-      queries: [agent(`topk(8, sum by (holder) (${rate('blocked_seconds', 'holder')}) > 0)`, '{{holder}}')],
+        'Sessions of clients by state, all selected servers, without the one of the agent. From benchwatch_postgresql_sessions or pg_stat_activity_count.',
+      queries: [
+        agent(`sum by (state) (${gauge('sessions', 'state')})`, '{{state}}'),
+        exporter(withoutAgent(`sum by (state) (${ofRunClusters('pg_stat_activity_count')}) > 0`), '{{state}}'),
+      ],
     }),
+    panel.blockedBy(8),
     row('Write-ahead log and checkpoints'),
-    graph({
-      title: 'WAL',
-      unit: unit.bytesPerSecond,
-      noData,
-      span: 8,
-      description: 'Bytes of write-ahead log per second by server. From benchwatch_postgresql_wal_bytes_total.',
-      queries: [agent(rate('wal_bytes'), server)],
-    }),
+    panel.wal(8),
     graph({
       title: 'Full-page images',
       unit: unit.perSecond,
@@ -147,20 +164,7 @@ export const postgresql: Page = {
         'How many commits share one synchronisation of the WAL. From benchwatch_db_commits_total and benchwatch_postgresql_wal_syncs_total.',
       queries: [agent(`${serverRate('benchwatch_db_commits_total', of)} / (${syncs} > 0)`, server)],
     }),
-    graph({
-      title: 'Checkpoints',
-      unit: unit.share,
-      noData,
-      span: 8,
-      description:
-        'WAL since the last checkpoint as a share of max_wal_size. The next one is requested at about half of it. Many requested checkpoints write the same pages again and again. From benchwatch_postgresql_checkpoint_distance_bytes.',
-      queries: [
-        agent(
-          perServer(`benchwatch_postgresql_checkpoint_distance_bytes{${servers}} / benchwatch_postgresql_max_wal_size_bytes{${servers}}`),
-          server,
-        ),
-      ],
-    }),
+    panel.checkpoints(8),
     graph({
       title: 'Buffers written',
       unit: unit.perSecond,
@@ -171,22 +175,15 @@ export const postgresql: Page = {
       queries: [agent(`sum by (backend) (${rate('buffers_written', 'backend')})`, '{{backend}}')],
     }),
     row('Buffers, files and vacuum'),
-    graph({
-      title: 'Blocks not in shared buffers',
-      unit: unit.share,
-      noData,
-      span: 8,
-      description:
-        'Share of the blocks that were not in shared buffers: from the cache of the operating system or from disk. From benchwatch_postgresql_blocks_read_total.',
-      queries: [agent(`${reads} / (${reads} + ${hits} > 0)`, server)],
-    }),
+    panel.missedBlocks(8),
     graph({
       title: 'Sessions reading blocks',
       unit: unit.count,
       noData: noTiming,
       span: 8,
-      description: 'Sessions that wait for a block to be read, on average. From benchwatch_postgresql_blocks_read_seconds_total.',
-      queries: [agent(sum('', rate('blocks_read_seconds', 'databases')), server)],
+      description:
+        'Sessions that wait for a block to be read, on average. From benchwatch_postgresql_blocks_read_seconds_total or pg_stat_database_blk_read_time.',
+      queries: either(sum('', rate('blocks_read_seconds', 'databases')), `${exporterSum('pg_stat_database_blk_read_time')} / 1000`),
     }),
     graph({
       title: 'Temporary files',
@@ -194,8 +191,8 @@ export const postgresql: Page = {
       noData,
       span: 8,
       description:
-        'Bytes per second that sorts and hashes wrote to temporary files, since work_mem was too small. From benchwatch_postgresql_temporary_bytes_total.',
-      queries: [agent(sum('', rate('temporary_bytes', 'databases')), server)],
+        'Bytes per second that sorts and hashes wrote to temporary files, since work_mem was too small. From benchwatch_postgresql_temporary_bytes_total or pg_stat_database_temp_bytes.',
+      queries: either(sum('', rate('temporary_bytes', 'databases')), exporterSum('pg_stat_database_temp_bytes')),
     }),
     graph({
       title: 'Dead rows',
@@ -245,15 +242,7 @@ export const postgresql: Page = {
           agent(`max by (standby) (${serverGauge('benchwatch_postgresql_standby_lag_bytes', 'stage="replay"', 'standby', 'stage')})`, '{{standby}}'),
         ],
       }),
-      graph({
-        title: 'Waiting for a synchronous standby',
-        unit: unit.count,
-        noData: noStandby,
-        span: 8,
-        description:
-          'Sessions that wait in commit, on average, for the synchronous standby that lacks the most WAL. From benchwatch_postgresql_standby_wait_seconds_total.',
-        queries: [agent(`sum by (standby) (${rate('standby_wait_seconds', 'standby')})`, '{{standby}}')],
-      }),
+      panel.standbyWaits(8),
       graph({
         title: 'WAL retained by slots',
         unit: unit.bytes,

@@ -49,7 +49,7 @@ needs() {
 	case $1 in
 	demo) printf '%s\n' "$SERVERS" "$MONITORING" ;;
 	postgresql) printf '%s\n' "$POSTGRESQL" ;;
-	test) printf '%s\n' "$SERVERS" "$MONITORING" "$POSTGRESQL" 'shellcheck shellcheck' 'chromium chromium' 'haproxy haproxy' 'sshd openssh-server' 'git git' 'g++ g++' ;; # the race detector needs a C compiler
+	test) printf '%s\n' "$SERVERS" "$MONITORING" "$POSTGRESQL" 'shellcheck shellcheck' 'chromium chromium' 'haproxy haproxy' 'sshd openssh-server' 'pgbouncer pgbouncer' 'git git' 'g++ g++' ;; # the race detector needs a C compiler
 	fleet) printf '%s\n' 'prometheus prometheus' 'victoria-metrics victoria-metrics' ;;
 	bench) printf '%s\n' "$SERVERS" "$MONITORING" 'mtail mtail' ;;
 	compose) printf '%s\n' "$SERVERS" "$MONITORING" "$ENGINE" ;;

@@ -54,9 +54,9 @@ export function sessions(span: number, of = ''): AnyPanel {
   return graph({
     title: 'Average active sessions by wait class',
     description:
-      'Client sessions that execute a statement, on average of the samples, by what they wait for, all selected servers. running is not known to wait. The height is at most the number of clients; what is missing to that is time in the tool and on the network. A large class is what limits the load. The session of the agent is left out. MySQL and MariaDB, with the right PROCESS. From benchwatch_db_active_sessions.',
+      'Client sessions that execute a statement, on average of the samples, by what they wait for, all selected servers. running is not known to wait. The height is at most the number of clients; what is missing to that is time in the tool and on the network. A large class is what limits the load. The session of the agent is left out. MySQL and MariaDB with the right PROCESS, PostgreSQL with pg_monitor, MongoDB. From benchwatch_db_active_sessions.',
     unit: unit.count,
-    noData: 'No MySQL or MariaDB server of the selected run shows its sessions: the right PROCESS is missing',
+    noData: 'No server of the selected run shows its sessions: a right is missing, such as PROCESS (MySQL) or pg_monitor',
     span,
     stacked: true,
     queries: [agent(`sum by (class) (${perServer(sampled, 'class', 'event')})`, '{{class}}')],

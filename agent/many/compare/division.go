@@ -38,9 +38,15 @@ func (c *Comparison) divided(groups []Group) string {
 			{to.Server - from.Server, "in the servers"},
 			{to.Client - from.Client, "in " + to.Tool},
 		} {
-			if part.change >= leastPartChange || part.change <= -leastPartChange {
-				changes = append(changes, table.Milliseconds.Signed(part.change)+" "+part.where)
+			switch {
+			case part.change >= leastPartChange:
+				changes = append(changes, table.Milliseconds.Signed(part.change)+" more "+part.where)
+			case part.change <= -leastPartChange:
+				changes = append(changes, table.Milliseconds.Signed(-part.change)+" less "+part.where)
 			}
+		}
+		if len(changes) == 0 {
+			continue
 		}
 		sentences = append(sentences, fmt.Sprintf("A transaction of %s took %s ms instead of %s ms: %s", c.Groups[i],
 			table.Milliseconds.Format(to.Transaction), table.Milliseconds.Format(from.Transaction), strings.Join(changes, ", ")))
