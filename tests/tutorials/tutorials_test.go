@@ -89,7 +89,7 @@ func TestTutorials(t *testing.T) {
 	}
 	needs := map[string][]string{
 		"galera-flow-control": {"sysbench", "mariadbd"}, "proxy": {"sysbench", "mariadbd", "haproxy"}, "ci-gate": {"sysbench"},
-		"four-generators": {"sysbench", "mariadbd", "sshd"},
+		"four-generators":    {"sysbench", "mariadbd", "sshd"},
 		"synchronous-commit": {"pgbench", "mariadbd"}, "pooler": {"pgbench", "pgbouncer", "mariadbd"},
 	}
 	log, err := filepath.Abs(root + "/agent/model/tool/ycsb/testdata/0.17.0/mongodb-run-custom-t10-int1")
