@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/model/evidence"
+	"github.com/benchwatch/benchwatch/agent/model/measure"
 )
 
 // Witness is a Prober whose server can be asked what holds up its sessions. Its statements read only, take no lock, and
@@ -178,14 +179,34 @@ func DeclareTestimony(f func(*Status, *evidence.Answer)) bool {
 
 // Testimony returns what a sample says during a stall: what is declared, and all of its values.
 func Testimony(s *Status) *evidence.Answer {
-	a := &evidence.Answer{Version: s.Version, Missing: s.Missing}
+	a := &evidence.Answer{Version: s.Version, Missing: s.Missing, States: map[string]int{}}
 	for _, f := range testimonies {
 		f(s, a)
 	}
 	for i := range s.Values {
-		a.Set(s.Values[i].Name(), s.Values[i].V)
+		v := &s.Values[i]
+		if v.Metric == ActiveSessions && v.V > 0 {
+			a.Active += int(v.V)
+			a.States[OneLine(v.Labels[1])] += int(v.V)
+			if kind := waitsOfClasses[v.Labels[0]]; kind != "" {
+				a.Wait(kind, a.Waiting[kind]+int(v.V))
+			}
+			continue
+		}
+		a.Set(v.Name(), v.V)
 	}
 	return a
+}
+
+// Said returns the value of a metric in an answer that Testimony returned, unknown if there is none.
+func Said(a *evidence.Answer, m *measure.Metric, labels ...string) float64 {
+	return a.Number((&Value{Metric: m, Labels: labels}).Name())
+}
+
+// waitsOfClasses are the kinds of waits by the class of a session.
+var waitsOfClasses = map[string]evidence.Kind{
+	RowLock: evidence.RowLock, Lock: evidence.Lock, Commit: evidence.Committing,
+	FlowControlWait: evidence.FlowControl, Replication: evidence.Acknowledging,
 }
 
 // connect opens the connection of a target. Its mu is held.

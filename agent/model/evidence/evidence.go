@@ -25,6 +25,7 @@ type Kind string
 // The kinds of waits that several engines have. Engines may have others.
 const (
 	RowLock       Kind = "row lock"
+	Lock          Kind = "lock"
 	TableLock     Kind = "table lock"
 	MetadataLock  Kind = "metadata lock"
 	GlobalLock    Kind = "global read lock"
@@ -81,8 +82,6 @@ type Answer struct {
 	// some are listed.
 	Waiting map[Kind]int `json:"waiting,omitempty"`
 	Active  int          `json:"active,omitempty"`
-	// Held is what holds a kind of lock if it is no session: "fsyncLock, which fsyncUnlock ends".
-	Held map[Kind]string `json:"held,omitempty"`
 	// Queued is how many clients wait in a proxy, so that no server has a session for them.
 	Queued float64 `json:"queued,omitempty"`
 	// States counts the active sessions by the server's name of their state.
@@ -131,14 +130,6 @@ func (a *Answer) Wait(kind Kind, n int) {
 		a.Waiting = map[Kind]int{}
 	}
 	a.Waiting[kind] = max(a.Waiting[kind], n)
-}
-
-// Hold notes what holds a kind of lock if it is no session.
-func (a *Answer) Hold(kind Kind, what string) {
-	if a.Held == nil {
-		a.Held = map[Kind]string{}
-	}
-	a.Held[kind] = clip(what, longestName)
 }
 
 // Session returns the session with an id, nil if the answer has none.

@@ -40,8 +40,6 @@ func blocked(s *Scene) (Found, bool) {
 	waited := fmt.Sprintf("%s waited for the %s", s.clients(n), kind)
 	r := worst.rootFor(kind)
 	switch {
-	case r == nil && worst.Held[kind] != "":
-		f.Text = waited + " that " + table.Plain(worst.Held[kind]) + " held"
 	case r == nil && (kind == FlowControl || kind == Acknowledging): // of another server
 		f.Text = waited + " on " + s.Target + s.absent()
 	case r == nil && kind == Committing:

@@ -63,9 +63,9 @@ var (
 // Storage engine and admission control, from serverStatus.
 var (
 	_               = fields.Map(measure.NewGauge("mongodb_tickets_in_use", "Storage engine tickets taken by running operations, under the same name in all versions.", "kind"), tickets("out")...)
-	_               = fields.Map(measure.NewGauge("mongodb_tickets_available", "Storage engine tickets left. Since 7.0 the server adjusts the limit itself, so a low value alone is no reason for alarm.", "kind"), tickets("available")...)
+	ticketsLeft     = fields.Map(measure.NewGauge("mongodb_tickets_available", "Storage engine tickets left. Since 7.0 the server adjusts the limit itself, so a low value alone is no reason for alarm.", "kind"), tickets("available")...)
 	_               = fields.Map(measure.NewGauge("mongodb_tickets_limit", "Total number of storage engine tickets.", "kind"), tickets("totalTickets")...)
-	_               = fields.Map(measure.NewGauge("mongodb_ticket_queue_operations", "Operations waiting for a storage engine ticket.", "kind"), ticketQueues("queueLength")...)
+	ticketQueue     = fields.Map(measure.NewGauge("mongodb_ticket_queue_operations", "Operations waiting for a storage engine ticket.", "kind"), ticketQueues("queueLength")...)
 	_               = fields.Convert(measure.NewCounter("mongodb_ticket_wait_seconds_total", "Time that operations waited for a storage engine ticket.", "kind"), micro, ticketQueues("totalTimeQueuedMicros")...)
 	_               = fields.Map(measure.NewGauge("mongodb_cache_bytes", "Data in the WiredTiger cache."), "wiredTiger.cache.bytes currently in the cache")
 	cacheDirtyBytes = fields.Map(measure.NewGauge("mongodb_cache_dirty_bytes", "Data in the WiredTiger cache not yet written. Above 5 % of the limit, the server evicts it; above 20 %, writers have to evict it."), "wiredTiger.cache.tracked dirty bytes in the cache")
