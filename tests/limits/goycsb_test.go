@@ -60,6 +60,11 @@ var operations = map[string]func(ctx context.Context, c *mongo.Collection, clien
 		time.Sleep(20 * time.Millisecond)
 		return c.FindOne(ctx, bson.D{{Key: "_id", Value: rand.IntN(documents)}}).Err()
 	},
+	"slow": func(ctx context.Context, c *mongo.Collection, _ int) error {
+		time.Sleep(60 * time.Millisecond)
+		_, err := c.UpdateOne(ctx, bson.D{{Key: "_id", Value: rand.IntN(documents)}}, bson.D{{Key: "$inc", Value: bson.D{{Key: "n", Value: 1}}}})
+		return err
+	},
 	"insert": func(ctx context.Context, c *mongo.Collection, _ int) error {
 		_, err := c.InsertOne(ctx, bson.D{{Key: "f", Value: strings.Repeat("x", 100)}})
 		return err

@@ -33,7 +33,7 @@ const (
 	UserLock      Kind = "user-level lock"
 	FlowControl   Kind = "flow control"
 	Committing    Kind = "commit"
-	Ticket        Kind = "ticket"
+	OtherNodes    Kind = "other nodes of the cluster"
 	Acknowledging Kind = "acknowledgement of a replica"
 )
 
@@ -86,7 +86,8 @@ type Answer struct {
 	Queued float64 `json:"queued,omitempty"`
 	// States counts the active sessions by the server's name of their state.
 	States map[string]int `json:"states,omitempty"`
-	// Values are numbers by the server's names, counters as they are, Texts are other facts.
+	// Values are numbers by the server's names, counters as they are, Texts are other facts. A text with the name of a
+	// kind says who is waited for.
 	Values map[string]float64 `json:"values,omitempty"`
 	Texts  map[string]string  `json:"texts,omitempty"`
 	// Missing is what could not be read, and why. Error is why there is no answer.

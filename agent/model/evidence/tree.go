@@ -22,7 +22,7 @@ type root struct {
 
 // roots returns the sessions for which others wait, those with the most waiting ones first.
 func (a *Answer) roots() []*root {
-	byID := map[string]*root{}
+	byID, between := map[string]*root{}, map[string]map[*Session]int{}
 	var all []*root
 	for i := range a.Sessions {
 		s := &a.Sessions[i]
@@ -37,12 +37,19 @@ func (a *Answer) roots() []*root {
 		r := byID[id]
 		if r == nil {
 			r = &root{Session: holder}
-			byID[id] = r
+			byID[id], between[id] = r, map[*Session]int{}
 			all = append(all, r)
 		}
 		r.waiting = append(r.waiting, s)
-		if via != nil && via.ID != s.ID && r.first == nil {
-			r.first = via
+		if via != nil && via.ID != s.ID {
+			between[id][via]++
+		}
+	}
+	for id, r := range byID {
+		for via, n := range between[id] {
+			if 2*n > len(r.waiting)-1 { // it waits itself
+				r.first = via
+			}
 		}
 	}
 	slices.SortStableFunc(all, func(a, b *root) int {

@@ -37,15 +37,16 @@ func blocked(s *Scene) (Found, bool) {
 		return Found{}, false
 	}
 	f := Found{Name: string(kind), Share: s.Share(n, worst), Tree: worst.Tree(shownInTree)}
+	if kind == Committing || slices.Contains(elsewhere, kind) { // what holds that up says more
+		f.Share *= 0.8
+	}
 	waited := fmt.Sprintf("%s waited for the %s", s.clients(n), kind)
 	r := worst.rootFor(kind)
 	switch {
-	case r == nil && (kind == FlowControl || kind == Acknowledging): // of another server
-		f.Text = waited + " on " + s.Target + s.absent()
+	case r == nil && slices.Contains(elsewhere, kind):
+		f.Text = fmt.Sprintf("%s on %s%s%s", waited, s.Target, about(worst, kind), s.absent())
 	case r == nil && kind == Committing:
-		f.Text = fmt.Sprintf("%s waited for their commits on %s", s.clients(n), s.Target)
-	case r == nil && kind == Ticket:
-		f.Text = fmt.Sprintf("%s waited for a ticket of %s", s.clients(n), s.Target)
+		f.Text = fmt.Sprintf("%s waited for their commits on %s%s", s.clients(n), s.Target, s.absent())
 	case r == nil:
 		f.Text = fmt.Sprintf("%s waited for a %s on %s; who held it is not visible%s", s.clients(n), kind, s.Target, missing(worst))
 	case s.changes(kind):
@@ -64,6 +65,17 @@ func blocked(s *Scene) (Found, bool) {
 		f.Text += ": most likely, as the server does not list who holds it"
 	}
 	return f, true
+}
+
+// elsewhere are the kinds of waits for other servers.
+var elsewhere = []Kind{FlowControl, Acknowledging, OtherNodes}
+
+// about says who is waited for, if that is known.
+func about(a *Answer, kind Kind) string {
+	if text := a.Texts[string(kind)]; text != "" {
+		return ": " + table.Plain(text)
+	}
+	return ""
 }
 
 // absent names the other servers that did not answer.

@@ -47,6 +47,7 @@ type stalls struct {
 	calm     int // intervals without errors in a row
 	counts   []ingest.StallCount
 	failing  map[string]bool // targets that did not answer
+	onsets   engine.Onsets
 
 	asked    chan string // a condition of --capture-when holds
 	triggers chan string // has room for one: while it is dealt with, others are of the same stall
@@ -96,10 +97,16 @@ func (s *stalls) noteErrors(r *tool.Report) bool {
 	return began
 }
 
-// noteFrame looks for servers that stop answering.
+// noteFrame looks for servers that stop answering, and for flow control and queues that begin. Before the first interval
+// that is measured, nothing is captured.
 func (s *stalls) noteFrame(f *engine.Frame) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	began := s.onsets.Began(f)
+	warm := !s.reported.IsZero()
+	if began != "" && warm {
+		s.trigger(began)
+	}
 	if s.failing == nil {
 		s.failing = map[string]bool{}
 	}
@@ -107,7 +114,7 @@ func (s *stalls) noteFrame(f *engine.Frame) {
 		x := &f.Samples[i]
 		was, known := s.failing[x.Target.Name]
 		s.failing[x.Target.Name] = !x.Up()
-		if known && !was && !x.Up() {
+		if known && !was && !x.Up() && warm {
 			s.trigger(x.Target.Name + " stopped answering")
 		}
 	}

@@ -3,16 +3,20 @@ package galera
 import (
 	"fmt"
 
+	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/engine/mysql"
 	"github.com/benchwatch/benchwatch/agent/model/evidence"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 )
+
+var _ = engine.DeclareOnset(engine.Onset{Metric: pausedSeconds, PerSecond: true, High: 0.3, Text: "flow control began on %s"})
 
 // Reasons for stalls of a cluster.
 var _ = evidence.Declare(evidence.Rules{
 	Engine: mysql.Name,
 	Reasons: []evidence.Reason{
 		{Name: "flow control", Reads: "`wsrep_flow_control_paused_ns`, `wsrep_flow_control_sent` and `wsrep_local_recv_queue` of all nodes", Find: pausedStall},
+		{Name: "state transfer", Reads: "`wsrep_local_state` of all nodes, and the write sets that they did not apply", Find: transferStall},
 		{Name: "not in the primary component", Reads: "`wsrep_cluster_status`", Find: partedStall},
 	},
 })
@@ -57,3 +61,21 @@ func partedStall(s *evidence.Scene) (evidence.Found, bool) {
 	}
 	return evidence.Found{}, false
 }
+
+// transferStall finds a node that sends its data to another one, and applies nothing meanwhile.
+func transferStall(s *evidence.Scene) (evidence.Found, bool) {
+	for _, node := range s.All {
+		if node.Engine != s.Engine || !node.Most(func(a *evidence.Answer) bool { return a.Values["wsrep_local_state"] == donor }) {
+			continue
+		}
+		for _, other := range s.All {
+			if other.Engine == s.Engine && other.Most(func(a *evidence.Answer) bool { return a.Values["wsrep_local_state"] == joining }) {
+				return evidence.Found{Share: 0.6, Text: fmt.Sprintf("%s sent its data to %s, which joined the cluster", node.Target, other.Target)}, true
+			}
+		}
+	}
+	return evidence.Found{}, false
+}
+
+// donor and joining are values of wsrep_local_state.
+const donor, joining = 2, 1

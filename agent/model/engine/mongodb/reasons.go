@@ -10,6 +10,14 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/table"
 )
 
+// manyQueued is the number of queued operations that is no chance.
+const manyQueued = 8
+
+var (
+	_ = engine.DeclareOnset(engine.Onset{Metric: flowControlLagged, High: 1, Text: "flow control began on %s"})
+	_ = engine.DeclareOnset(engine.Onset{Metric: queuedOperations, High: manyQueued, Text: "a queue began on %s"})
+)
+
 // Reasons for stalls that a sample of a server proves. Who waits for whom is explained for every engine.
 var _ = evidence.Declare(evidence.Rules{
 	Engine: Engine.Name,

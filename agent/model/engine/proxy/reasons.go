@@ -21,7 +21,10 @@ const (
 	clientShare = "client share" // value: connections of clients as a share of their limit
 )
 
-var _ = engine.DeclareTestimony(testify)
+var (
+	_ = engine.DeclareTestimony(testify)
+	_ = engine.DeclareOnset(engine.Onset{Metric: QueueLength, High: 1, Text: "a queue began in %s"})
+)
 
 // testify puts what a proxy reports of its queues and backends into words. It does nothing for other servers.
 func testify(s *engine.Status, a *evidence.Answer) {

@@ -82,6 +82,7 @@ type Detail struct {
 	locks   map[string]float64
 	locksAt time.Time
 	held    held
+	inno    innoDB
 }
 
 type state = engine.SessionState

@@ -73,6 +73,7 @@ var stateKinds = []struct {
 	{"waiting for backup lock", evidence.BackupLock},
 	{"waiting for table level lock", evidence.TableLock},
 	{"waiting for table flush", tableFlush},
+	{"waiting for someone to free space", fullDisk},
 	{"user lock", evidence.UserLock},
 	{"waiting for semi-sync ack", evidence.Acknowledging},
 	{"waiting for semi-sync slave ack", evidence.Acknowledging},
@@ -81,7 +82,15 @@ var stateKinds = []struct {
 // tableFlush: the table is to be closed, and a statement still uses it.
 const tableFlush evidence.Kind = "flush of a table"
 
-// kindOf returns what sessions in a state wait for; empty if they do not wait for a lock.
+// fullDisk: the server can't write its binary log.
+const fullDisk evidence.Kind = "space on the disk"
+
+// classKinds are the kinds of waits by the class of a state.
+var classKinds = map[string]evidence.Kind{
+	engine.Commit: evidence.Committing, engine.FlowControlWait: evidence.FlowControl, engine.Replication: evidence.OtherNodes,
+}
+
+// kindOf returns what sessions in a state wait for; empty if they do not wait for another one.
 func kindOf(state string) evidence.Kind {
 	state = strings.ToLower(state)
 	for _, k := range stateKinds {
@@ -89,7 +98,7 @@ func kindOf(state string) evidence.Kind {
 			return k.kind
 		}
 	}
-	return ""
+	return classKinds[classOf(stateRules, state)]
 }
 
 // Testify implements mysql.WitnessDetail.
@@ -98,7 +107,7 @@ func (d *Detail) Testify(ctx context.Context, q mysql.Querier, server *mysql.Ser
 		return nil
 	}
 	w := &witness{q: q, server: server, a: a}
-	for _, step := range []func(context.Context) error{w.count, w.rowLocks, w.transactions, w.metadataLocks, w.sessions} {
+	for _, step := range []func(context.Context) error{w.count, w.rowLocks, w.transactions, w.metadataLocks, w.sessions, d.inno.step(w)} {
 		if err := step(ctx); err != nil {
 			return err
 		}
