@@ -31,8 +31,8 @@ type runsCommand struct {
 // newRuns returns `runs`, which lists runs without a command below it.
 func newRuns() *cobra.Command {
 	parent := newRunsList("runs")
-	parent.Short = "List, import or remove runs. `runs` alone lists them, the newest last."
-	parent.AddCommand(newRunsList("list"), newRunsRemove(), newRunsImport())
+	parent.Short = "List, import, label or remove runs. `runs` alone lists them, the newest last."
+	parent.AddCommand(newRunsList("list"), newRunsRemove(), newRunsLabel(), newRunsImport())
 	return parent
 }
 

@@ -51,6 +51,10 @@ var screens = map[string][]screen{
 		{"Servers", "cluster targets"},
 		{"Output", "format"},
 	},
+	"runs": {
+		{"Which runs", "last label tool workload since until"},
+		{"Output", "format archive"},
+	},
 	"runs rm": {
 		{"Which runs", "older-than max-count max-size label tool workload"},
 		{"What to do", "dry-run yes format"},
