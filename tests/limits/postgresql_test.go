@@ -168,6 +168,38 @@ func TestPostgreSQLCauses(t *testing.T) {
 		{"a connection for each transaction", func(t *testing.T) ([]string, func()) {
 			return []string{"-c", "4", "-T", "8", "-S", "-C"}, nil
 		}, slices.Concat(cpu, []cause.Limit{cause.Outside, cause.Unknown}), "a connection for each transaction", ""},
+		{"deadlocks", func(t *testing.T) ([]string, func()) {
+			both := func(a, b int) string {
+				return fmt.Sprintf("BEGIN;\nUPDATE pgbench_tellers SET tbalance = 1 WHERE tid = %d;\n\\sleep 5 ms\nUPDATE pgbench_tellers SET tbalance = 1 WHERE tid = %d;\nEND;\n", a, b)
+			}
+			return []string{"-c", "8", "-T", "12", "--max-tries=100", "-f", script(t, both(1, 2)), "-f", script(t, both(2, 1))}, nil
+		}, []cause.Limit{cause.RowLocks}, "deadlocks", ""},
+		{"JIT", func(t *testing.T) ([]string, func()) {
+			for _, name := range []string{"jit_above_cost", "jit_inline_above_cost", "jit_optimize_above_cost"} {
+				alter(t, name, "0")
+			}
+			return []string{"-c", "4", "-T", "10", "-f", script(t, "SELECT sum(abalance), max(bid) FROM pgbench_accounts WHERE aid < 100 AND filler IS NOT NULL;\n")}, nil
+		}, cpu, "JIT compilation", "pgbench_accounts"},
+		{"parallel plans", func(t *testing.T) ([]string, func()) {
+			alter(t, "parallel_setup_cost", "0")
+			alter(t, "parallel_tuple_cost", "0")
+			return []string{"-c", "4", "-T", "12", "-f", script(t, "SELECT count(*) FROM pgbench_accounts WHERE filler <> 'x';\n")}, nil
+		}, cpu, "parallel plans", ""},
+		{"autovacuum", func(t *testing.T) ([]string, func()) {
+			for name, v := range map[string]string{"autovacuum_naptime": "'1s'", "autovacuum_vacuum_scale_factor": "0", "autovacuum_vacuum_threshold": "1", "autovacuum_vacuum_cost_delay": "0"} {
+				alter(t, name, v)
+			}
+			return []string{"-c", "4", "-T", "20", "-N"}, nil
+		}, slices.Concat(cpu, []cause.Limit{cause.Commit, cause.Disk}), "autovacuum", ""},
+		{"updates of indexed columns", func(t *testing.T) ([]string, func()) {
+			p.sql(t, 1, "CREATE TABLE indexed AS SELECT i AS id, i AS a, i AS b FROM generate_series(1, 100000) i; ALTER TABLE indexed ADD PRIMARY KEY (id); GRANT ALL ON indexed TO bench")
+			for i := range 6 {
+				p.sql(t, 1, fmt.Sprintf("CREATE INDEX ON indexed (a, b, (id + %d))", i))
+			}
+			t.Cleanup(func() { p.sql(t, 1, "DROP TABLE indexed") })
+			alter(t, "synchronous_commit", "off")
+			return []string{"-c", "4", "-T", "25", "-f", script(t, "\\set i random(1, 100000)\nUPDATE indexed SET a = a + 1 WHERE id = :i;\n")}, nil
+		}, slices.Concat(cpu, []cause.Limit{cause.Commit, cause.Disk}), "updates that change every index", ""},
 		{"checkpoints", func(t *testing.T) ([]string, func()) {
 			alter(t, "max_wal_size", "'32MB'")
 			alter(t, "min_wal_size", "'32MB'")

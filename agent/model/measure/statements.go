@@ -24,10 +24,12 @@ type StatementCounts struct {
 	SortRows   float64 `json:"sort_rows,omitempty"`
 	SortMerges float64 `json:"sort_merges,omitempty"`
 
-	// What PostgreSQL counts: PlanSeconds is the part of Seconds for planning, if it is measured. Rows were
+	// What PostgreSQL counts: PlanSeconds is the part of Seconds for planning, if it is measured, JITSeconds that
+	// for compiling. Rows were
 	// sent or changed. Blocks were used, BlocksRead are those that were not in shared buffers. TemporaryBytes
 	// were written to temporary files or read from them, LogBytes to the log.
 	PlanSeconds    float64 `json:"plan_seconds,omitempty"`
+	JITSeconds     float64 `json:"jit_seconds,omitempty"`
 	Rows           float64 `json:"rows,omitempty"`
 	Blocks         float64 `json:"blocks,omitempty"`
 	BlocksRead     float64 `json:"blocks_read,omitempty"`
@@ -38,7 +40,7 @@ type StatementCounts struct {
 func (c *StatementCounts) fields() []*float64 {
 	return []*float64{&c.Executions, &c.Seconds, &c.LockSeconds, &c.Errors, &c.RowsExamined,
 		&c.RowsSent, &c.RowsAffected, &c.TemporaryTables, &c.TemporaryDiskTables, &c.FullScans, &c.FullJoins, &c.SortRows, &c.SortMerges,
-		&c.PlanSeconds, &c.Rows, &c.Blocks, &c.BlocksRead, &c.TemporaryBytes, &c.LogBytes}
+		&c.PlanSeconds, &c.JITSeconds, &c.Rows, &c.Blocks, &c.BlocksRead, &c.TemporaryBytes, &c.LogBytes}
 }
 
 // Add adds the counts of other.

@@ -164,7 +164,7 @@ var statementStats = []distributionStat{{"p95", .95}, {"p99", .99}}
 // statementTable has a row for each of the statements that took the most time, at most rows.
 func statementTable(all *Statements, rows int) *table.Table {
 	t := table.New(table.Named("statement", "calls", "time %", "mean ms", "p95 ms", "p99 ms",
-		"rows read", "rows sent", "rows", "blocks", "blocks read", "plan ms", "log bytes", "temporary bytes",
+		"rows read", "rows sent", "rows", "blocks", "blocks read", "plan ms", "jit ms", "log bytes", "temporary bytes",
 		"lock ms", "tmp tables", "on disk", "full scans", "errors")...)
 	t.Columns[0].Cut = true
 	if all == nil {
@@ -193,7 +193,7 @@ func statementTable(all *Statements, rows int) *table.Table {
 			row = append(row, cell)
 		}
 		t.Add(append(row, per(k.RowsExamined, table.Digits), per(k.RowsSent, table.Digits), per(k.Rows, table.Digits), per(k.Blocks, table.Digits),
-			per(k.BlocksRead, table.Digits), per(k.PlanSeconds, table.Milliseconds), per(k.LogBytes, table.Digits), per(k.TemporaryBytes, table.Digits),
+			per(k.BlocksRead, table.Digits), per(k.PlanSeconds, table.Milliseconds), per(k.JITSeconds, table.Milliseconds), per(k.LogBytes, table.Digits), per(k.TemporaryBytes, table.Digits),
 			per(k.LockSeconds, table.Milliseconds), count(k.TemporaryTables), count(k.TemporaryDiskTables), count(k.FullScans), count(k.Errors))...)
 	}
 	rest := StatementKind{Text: textRest}

@@ -69,7 +69,8 @@ var poolStates = map[string]string{
 	"sv_active": proxy.PoolActive, "sv_idle": "idle", "sv_used": "used", "sv_tested": "tested", "sv_login": "login",
 }
 
-// setPools sets queues and connections. A pool is of one user and one database; users of a database are added up.
+// setPools sets queues and connections. A pool is of one user and one database; users of a database are added up. The
+// limit is that of the pools with clients.
 func (p *pools) setPools(shown []proxy.Backend) {
 	sizes := map[string]row{}
 	for _, d := range p.databases {
@@ -88,7 +89,9 @@ func (p *pools) setPools(shown []proxy.Backend) {
 		if sum[database] == nil {
 			sum[database] = map[string]float64{}
 		}
-		users[database]++
+		if active+waiting > 0 { // a pool without clients limits nobody
+			users[database]++
+		}
 		sum[database]["cl_waiting"] += waiting
 		for column := range poolStates {
 			n, _ := r.number(column)

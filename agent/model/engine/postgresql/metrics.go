@@ -171,9 +171,12 @@ var (
 	IdleInTransaction = engine.NewMeasure(670, "idle_in_transaction", "Sessions idle in a transaction", "on average", measure.Count, measure.Mean, measure.ValueOf(sessionStates).On("state", "idle in transaction", "idle in transaction (aborted)"))
 	OldestTransaction = engine.NewMeasure(671, "oldest_transaction", "Oldest transaction", "of a client", measure.Seconds, measure.Max, measure.ValueOf(oldestOpen))
 	OldestSnapshot    = engine.NewMeasure(672, "oldest_snapshot", "Oldest snapshot", "transactions whose dead rows can't be removed", measure.Count, measure.Max, measure.ValueOf(snapshotAge))
-	_                 = engine.NewMeasure(673, "autovacuum_workers", "Autovacuum workers", "running", measure.Count, measure.Max, measure.ValueOf(processes).On(labelBackend, "autovacuum worker"))
+	AutovacuumWorkers = engine.NewMeasure(673, "autovacuum_workers", "Autovacuum workers", "running", measure.Count, measure.Max, measure.ValueOf(processes).On(labelBackend, "autovacuum worker"))
 	DeadRows          = engine.NewMeasure(674, "dead_rows", "Dead rows", "of the connected database, as the server estimates", measure.Count, measure.Max, measure.ValueOf(deadRows))
 	DeadShare         = engine.NewMeasure(675, "dead_share", "Dead rows, of all of a table", "of the table with the largest share, as the server estimates", measure.Ratio, measure.Max, measure.ValueOf(worstDead))
+	ParallelWorkers   = engine.NewMeasure(684, "parallel_workers", "Parallel workers", "running", measure.Count, measure.Mean, measure.ValueOf(processes).On(labelBackend, "parallel worker"))
+	RowUpdates        = engine.NewMeasure(685, "row_updates", "Rows updated", "per second, in the connected database", measure.PerSecond, measure.Mean, measure.RateOf(updates))
+	SmallCacheReads   = engine.NewMeasure(686, "slru_reads", "Blocks of small caches read", "per second: states of transactions, multixacts, subtransactions …", measure.PerSecond, measure.Increase, measure.RateOf(slruBlocks).On(labelOp, "read"))
 	HotShare          = engine.NewMeasure(676, "hot_updates", "Updates without a change of an index", "share of all updates (HOT)", measure.Ratio, measure.Mean, measure.RateOf(hotUpdates).Over(updates))
 	_                 = engine.NewMeasure(677, "freeze_age", "Freeze age", "transactions since the oldest unfrozen one", measure.Count, measure.Last, measure.ValueOf(freezeAge))
 

@@ -74,6 +74,7 @@ type server struct {
 	walTiming  bool
 	large      bool // too many relations
 	statements string
+	extension  string // version of pg_stat_statements
 	cache      string // schema of pg_buffercache, if its summary may be read
 
 	maxConnections, reserved, vacuumWorkers, maxWALSize float64
@@ -180,7 +181,7 @@ func (s *server) read(r row) {
 	s.ioTiming, s.walTiming = r.is("track_io_timing"), r.is("track_wal_io_timing")
 	size, _ := r.number("catalog_size")
 	s.large = size > largestCatalog
-	s.statements = r.text("statements")
+	s.statements, s.extension = r.text("statements"), r.text("statements_version")
 	if n, _ := r.number("shared_buffers"); n <= mostBuffers {
 		s.cache = r.text("buffercache")
 	}

@@ -20,6 +20,7 @@ EXISTS (SELECT FROM pg_proc WHERE proname = 'aurora_version') AS aurora,
 current_setting('rds.extensions', true) IS NOT NULL AS rds, current_setting('azure.extensions', true) IS NOT NULL AS azure,
 current_setting('cloudsql.iam_authentication', true) IS NOT NULL AS cloudsql,
 (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'pg_stat_statements') AS statements,
+(SELECT extversion FROM pg_extension WHERE extname = 'pg_stat_statements') AS statements_version,
 (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'pg_buffercache') AS buffercache`
 
 // system is the identity of the database and its physical copies.

@@ -28,7 +28,7 @@ const (
 // statementCounts adds up the users of a statement. Texts are not read: the server would read its whole
 // file of texts.
 const statementCounts = `SELECT d.datname AS schema, s.queryid, sum(s.calls) AS calls, sum(s.total_exec_time) AS time, sum(s.total_plan_time) AS planning, sum(s.rows) AS rows,
-sum(s.shared_blks_hit) AS hit, sum(s.shared_blks_read) AS read, sum(s.temp_blks_read + s.temp_blks_written) AS temp, sum(s.wal_bytes) AS wal, %s AS first,
+sum(s.shared_blks_hit) AS hit, sum(s.shared_blks_read) AS read, sum(s.temp_blks_read + s.temp_blks_written) AS temp, sum(s.wal_bytes) AS wal, %s AS jit, %s AS first,
 extract(epoch FROM clock_timestamp() - pg_postmaster_start_time()) AS uptime
 FROM %s.pg_stat_statements(false) s LEFT JOIN pg_database d ON d.oid = s.dbid
 WHERE s.toplevel AND s.queryid IS NOT NULL GROUP BY 1, 2 ORDER BY time DESC LIMIT 15000`
@@ -39,6 +39,17 @@ func firstSeen(major int, schema string) string {
 		return "extract(epoch FROM max(s.stats_since))"
 	}
 	return "(SELECT extract(epoch FROM i.stats_reset) FROM " + schema + ".pg_stat_statements_info() i)"
+}
+
+// compileTime is the time of JIT compilation, for a version of the extension, which may be older than the server.
+func compileTime(extension string) string {
+	major, minor, _ := strings.Cut(extension, ".")
+	a, err := strconv.Atoi(major)
+	b, minorErr := strconv.Atoi(minor)
+	if err != nil || minorErr != nil || a == 1 && b < 10 {
+		return "0"
+	}
+	return "sum(s.jit_generation_time + s.jit_inlining_time + s.jit_optimization_time + s.jit_emission_time)"
 }
 
 // Statements implements engine.StatementReader.
@@ -54,7 +65,7 @@ func (p *prober) Statements(ctx context.Context, before *engine.StatementReading
 	p.budget.Renew()
 	schema := p.server.statements
 	r := &engine.StatementReading{}
-	err := p.ask(ctx, statement{name: "statements", text: fmt.Sprintf(statementCounts, firstSeen(p.server.major, schema), schema),
+	err := p.ask(ctx, statement{name: "statements", text: fmt.Sprintf(statementCounts, compileTime(p.server.extension), firstSeen(p.server.major, schema), schema),
 		read: func(row row) { readStatement(r, row) }})
 	if err != nil {
 		return nil, err
@@ -108,7 +119,7 @@ func readStatement(r *engine.StatementReading, row row) {
 		return v
 	}
 	s := engine.Statement{Schema: row.text("schema"), Digest: row.text("queryid"), FirstSeen: n("first"), StatementCounts: engine.StatementCounts{
-		Executions: n("calls"), Seconds: (n("time") + n("planning")) / milli, PlanSeconds: n("planning") / milli, Rows: n("rows"),
+		Executions: n("calls"), Seconds: (n("time") + n("planning")) / milli, PlanSeconds: n("planning") / milli, JITSeconds: n("jit") / milli, Rows: n("rows"),
 		Blocks: n("hit") + n("read"), BlocksRead: n("read"), TemporaryBytes: n("temp") * blockSize, LogBytes: n("wal"),
 	}}
 	r.UptimeSeconds = n("uptime")
