@@ -54,7 +54,11 @@ func newAB() *cobra.Command {
 	}
 	for i, name := range armNames {
 		r.values[name], r.commands[name] = new([]string), new(string)
-		help := "Parameters of arm " + name + "; {K} in the command and the hooks is V; repeatable"
+		baseline := ""
+		if i == 0 {
+			baseline = ", the baseline"
+		}
+		help := "Parameters of arm " + name + baseline + "; {K} in the command and the hooks is V; repeatable"
 		if i > 1 {
 			help = "Parameters of another arm, " + name + ", which is compared with a"
 		}
@@ -68,10 +72,10 @@ func newAB() *cobra.Command {
 	cmd.text(&r.measure, "measure", "NAME", "Measure to compare; tps, qps, p95, or the id of a measure of servers or machines")
 	cmd.text(&r.limit, "limit", "PERCENT", "Smallest difference that matters; arms that differ less are equivalent (default: the smallest of --fail-if, else 5%)")
 	cmd.texts(&r.failIf, "fail-if", "LIMIT", "Exit with 3 if this limit is broken, such as 'tps<-5%'; run until that is decided; also p99>+10% (relative to a), errors>1%; repeatable")
-	cmd.toggle(&r.strict, "strict", "Exit with status 4 if a limit or, without --fail-if, the comparison is undecided")
+	cmd.toggle(&r.strict, "strict", "Exit with 4 if a limit or the comparison is undecided; the comparison without --fail-if")
 	r.control = true
 	cmd.toggle(&r.control, "control",
-		"Also compare a with itself to find the noise floor of the machine; takes a fifth to a third of the time")
+		"Also compare a with itself to find the noise floor of the machine, unless --control=false; takes a fifth to a third of the time")
 	r.maxTime = 30 * time.Minute
 	cmd.duration(&r.maxTime, "max-time", "End after this long, decided or not")
 	cmd.duration(&r.cut, "cut", "Leave out this much at the beginning of each block (default: a tenth of the block, 1s to 10s)")

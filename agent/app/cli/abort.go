@@ -71,7 +71,8 @@ func (r *runCommand) watchToAbort(ctx context.Context, signals <-chan os.Signal,
 	}
 	ctx, stop := context.WithCancel(ctx)
 	watch := &abort.Watch{Dir: r.dir, Meta: meta, Tool: r.config.ToolSet().ByName(meta.Tool),
-		Conditions: r.abort.conditions, Prometheus: r.abort.prometheus}
+		Conditions: r.abort.conditions, Prometheus: r.abort.prometheus,
+		Warn: func(condition, why string) { r.streams.notice("note: --abort-when %s never holds: %s", condition, why) }}
 	held := make(chan string, 1)
 	parts.Go(func() { held <- watch.Wait(ctx) })
 	passed := make(chan os.Signal, cap(signals)+2)

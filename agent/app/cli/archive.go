@@ -27,7 +27,8 @@ type archiveCommand struct {
 func newArchiveCommand(name, help, example string) (command, *archiveCommand) {
 	cmd, c := newCommand(name, help, example), &archiveCommand{}
 	addFormat(cmd, &c.format, text, jsonFormat)
-	c.store = addReadingStore(cmd)
+	c.store = addStore(cmd)
+	c.archived = declareArchive(cmd, "The team's archive; s3://BUCKET/PREFIX or a folder (default: the archive of the configuration)")
 	return cmd, c
 }
 

@@ -30,8 +30,12 @@ const (
 
 // addArchive adds --archive, whose value can be left out.
 func addArchive(cmd command) *archived {
+	return declareArchive(cmd, "Read runs from the team's archive; instead of the data directory; without =URL, from the archive of the configuration")
+}
+
+func declareArchive(cmd command, help string) *archived {
 	a := &archived{}
-	cmd.flag(archiveFlag, "Read runs from the team's archive; instead of the data directory; without =URL, from the archive of the configuration", value{"URL", func() string { return "" }, func(s string) error {
+	cmd.flag(archiveFlag, help, value{"URL", func() string { return "" }, func(s string) error {
 		if a.asked = true; s != configuredArchive {
 			a.url = s
 		}

@@ -120,7 +120,7 @@ func newProgram() *cobra.Command {
 // newRoot returns the program itself.
 func newRoot() *cobra.Command {
 	c := newCommand("benchwatch",
-		"Record database benchmarks: what the tool prints, and what the servers do.", "")
+		"Record benchmarks (sysbench, pgbench, YCSB, HammerDB …) and what servers do.", "")
 	var showsVersion, showsLong, showsManual, showsHelp, showsAll bool
 	c.toggle(&showsVersion, "version", "Show the version")
 	c.toggle(&showsLong, "help-long", "Show the help of all commands").Hidden = true // of 0.1: --help-all

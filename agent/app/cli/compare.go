@@ -11,8 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/benchwatch/benchwatch/agent/many/ab"
 	"github.com/benchwatch/benchwatch/agent/many/compare"
 	"github.com/benchwatch/benchwatch/agent/many/history"
+	"github.com/benchwatch/benchwatch/agent/many/sweep"
 	"github.com/benchwatch/benchwatch/agent/run/record"
 	"github.com/benchwatch/benchwatch/agent/run/review"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
@@ -36,13 +38,13 @@ type compareCommand struct {
 }
 
 func newCompare() *cobra.Command {
-	cmd := newCommand("compare", "Compare runs or groups of runs.",
+	cmd := newCommand("compare", "Compare runs or groups of runs; fail a pipeline (--fail-if).",
 		"benchwatch compare last~1 last --fail-if 'tps<-5%' --fail-if 'p99>+10%'")
 	r := &compareCommand{}
-	cmd.arguments(&r.specs, "GROUP...", "Run, ids with commas, labels k=v[,k=v], or last=N and labels: the N newest others; the first group is the baseline")
+	cmd.arguments(&r.specs, "GROUP...", "Id, ids with commas, labels k=v or last=N, the first is the baseline; several labels with commas; last=N, also with labels, are the N newest others")
 	r.declareFormat(cmd, "text, markdown, csv, json, html, svg or junit; svg is one figure over --x (default: by the name of the file, else text)", "text", "markdown", "csv", "json", "html", "svg", "junit")
 	cmd.texts(&r.failIf, "fail-if", "LIMIT", "Exit with 3 if a group is beyond this, such as 'tps<-5%'; by more than noise; also p99>+10% (relative to the baseline), lag>10s, errors>1%; repeatable")
-	cmd.toggle(&r.strict, "strict", "Exit with 4 if the runs don't show that; whether a limit of --fail-if is broken")
+	cmd.toggle(&r.strict, "strict", "Exit with 4 if the runs don't show whether a limit of --fail-if is broken")
 	cmd.text(&r.x, "x", "NAME", "Fact, label or server setting along the axis; with it, one group is enough (default: the fact that varies, preferably threads)")
 	cmd.text(&r.lines, "lines", "NAME,NAME...", "Facts, labels or settings with one line per value; in addition to the groups; run draws a line for each run (default: all that vary)")
 	cmd.text(&r.measure, "measure", "NAME,NAME...", "Measures of the figures and their table; tps, qps, duration, p95, an operation's (read_avg), cpu, lag … (default: all, tps in svg)")
@@ -231,7 +233,18 @@ func newChoice(spec string) (choice, error) {
 
 // has reports whether a run has the labels and can be part of a group.
 func (c *choice) has(m *rundir.Meta) bool {
-	return hasLabels(m, c.labels) && (!m.IsGenerator() || c.labels["group"] != "")
+	return hasLabels(m, c.labels) && (!m.IsGenerator() || c.labels["group"] != "") && !c.leavesOut(m)
+}
+
+// leavesOut reports whether a run only served to measure others: a warm-up, or the control of an A/B comparison. It is
+// in a group that asks for it.
+func (c *choice) leavesOut(m *rundir.Meta) bool {
+	for _, label := range sweep.WarmupLabels {
+		if m.Labels[label] != "" && c.labels[label] == "" {
+			return true
+		}
+	}
+	return m.Labels[sweep.ArmSet] == ab.Control && m.Labels["ab"] != "" && c.labels[sweep.ArmSet] == "" && c.labels["block"] == ""
 }
 
 // choose returns the runs of all groups. Groups of the newest other runs are resolved last.
@@ -246,7 +259,7 @@ func (r *compareCommand) choose() ([]choice, error) {
 			one.dirs, err = r.findRuns(strings.Split(spec, ","))
 		case one.last == 0:
 			if one.dirs, err = r.selectRuns(r.streams, one.has); err == nil && len(one.dirs) == 0 {
-				err = withHint(fmt.Errorf("no run has %s", spec), "benchwatch runs --json shows the labels")
+				err = withHint(fmt.Errorf("no run has %s", spec), "benchwatch runs --format=json shows the labels")
 			}
 		}
 		if err != nil {

@@ -49,7 +49,7 @@ type dataFlags struct {
 
 func (f *dataFlags) declare(cmd command) {
 	f.configFlags.declare(cmd)
-	cmd.text(&f.dataDirFlag, "data-dir", "DIR", "Folder of the runs (default: data_dir of the configuration)")
+	cmd.text(&f.dataDirFlag, "data-dir", "DIR", "Folder of the runs, else ~/.local/share/benchwatch; with the service /var/lib/benchwatch (default: data_dir of the configuration)")
 }
 
 // same returns the flags with which another command finds the same runs, after a space.
@@ -121,15 +121,34 @@ func addInject(cmd command, inject *bool) {
 	*inject = true
 	cmd.toggle(inject, "inject", "Add the tool's option for a report every second").Hidden = true
 	get := func() string { return strconv.FormatBool(!*inject) }
-	cmd.boolean("no-inject", "Do not add the option for a report every second if the command lacks it",
+	cmd.boolean("no-inject", "Do not add the option for a report every second; where the command lacks it",
 		get, func(on bool) { *inject = !on })
 }
 
-// addDiscover adds --no-discover.
-func addDiscover(cmd command, discover *bool) {
-	*discover = true
+// sampling are the flags of commands that sample the servers of a tool with its login.
+type sampling struct {
+	sample bool
+	// discover: with sample, the other members of the servers' clusters are sampled, too.
+	discover bool
+}
+
+func addSampling(cmd command) *sampling {
+	s := &sampling{discover: true}
+	cmd.toggle(&s.sample, "sample", "Sample the tool's servers and cluster with its login; the login stays in memory")
 	cmd.boolean("no-discover", "With --sample, do not sample the other members of the server's cluster",
-		func() string { return strconv.FormatBool(!*discover) }, func(on bool) { *discover = !on })
+		func() string { return strconv.FormatBool(!s.discover) }, func(on bool) { s.discover = !on })
+	return s
+}
+
+// options are the flags of one run.
+func (s *sampling) options() (all []string) {
+	if s.sample {
+		all = append(all, "--sample")
+	}
+	if !s.discover {
+		all = append(all, "--no-discover")
+	}
+	return all
 }
 
 // unknownTool is the usage error for a --tool that set does not have.

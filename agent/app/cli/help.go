@@ -78,7 +78,7 @@ func (w helpWriter) line(text string) { fmt.Fprintln(w.out, w.page.Wrap(text, 0,
 
 // program writes the summary of all commands, by job.
 func (w helpWriter) program(root *cobra.Command) {
-	w.line(root.Short)
+	w.line(w.text(root.Short))
 	w.line("usage: benchwatch COMMAND [flags]")
 	fmt.Fprintln(w.out)
 	var others []string
@@ -135,7 +135,8 @@ func (w helpWriter) command(c *cobra.Command) {
 		usage += " [command]"
 	}
 	w.line(usage)
-	fmt.Fprintf(w.out, "\n%s\n", w.page.Wrap(cmp.Or(c.Long, c.Short), 0, 0))
+	fmt.Fprintln(w.out)
+	w.prose(cmp.Or(c.Long, c.Short))
 	if c.Example != "" {
 		fmt.Fprintf(w.out, "\n%s\n  %s\n", w.page.Paint(terminal.Strong, "Example:"), w.page.Command(c.Example, 2))
 	}
@@ -165,6 +166,17 @@ func (w helpWriter) command(c *cobra.Command) {
 	}
 	if others+len(configuration) > 0 {
 		w.line("Every flag, explained: " + c.CommandPath() + " --help-all")
+	}
+}
+
+// prose writes paragraphs. Those of cobra's own commands are divided by empty lines, and commands are indented.
+func (w helpWriter) prose(text string) {
+	for paragraph := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {
+		if command, is := strings.CutPrefix(paragraph, "\t"); is {
+			fmt.Fprintln(w.out, "  "+w.page.Command(command, 2))
+			continue
+		}
+		fmt.Fprintln(w.out, w.page.Wrap(strings.TrimPrefix(strings.Join(strings.Fields(paragraph), " "), "#### "), 0, 0))
 	}
 }
 

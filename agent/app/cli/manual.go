@@ -135,7 +135,7 @@ func manualFlags(w io.Writer, c *cobra.Command) {
 
 // defaultOf returns the default of a flag whose help does not mention it.
 func defaultOf(f *pflag.Flag) string {
-	if f.NoOptDefVal != "" || f.DefValue == "0" {
+	if f.NoOptDefVal != "" && f.DefValue != "true" || f.DefValue == "0" {
 		return ""
 	}
 	return f.DefValue

@@ -79,6 +79,9 @@ func remoteUsage(err error) error {
 	return &exitError{Status: exitUsage, Err: err, Hint: "see benchwatch run --help"}
 }
 
+// sampleHere is the error of --sample with --on.
+const sampleHere = "--sample is for a tool on this machine: name the servers in a file for --config.file"
+
 // checkRemote checks the options that --on can't be combined with.
 func (r *runCommand) checkRemote() error {
 	for _, wrong := range []struct {
@@ -88,7 +91,7 @@ func (r *runCommand) checkRemote() error {
 		{r.isPiped(), "--on starts the tool: it can't read its output from standard input"},
 		{r.generators != 0 || r.number != 0, "--on numbers the generators: leave out --generators and --generator"},
 		{len(r.abort.conditions) > 0, "--abort-when is for a run on this machine, not for --on"},
-		{r.sample, "--sample is for a tool on this machine: name the servers in a file for --config.file"},
+		{r.sample, sampleHere},
 		{r.grouping.name != "" && r.id != "" && r.grouping.name != r.id, "--run-id and --group name the same run"},
 		{len(strings.Fields(r.ssh)) == 0, "--ssh is empty"},
 	} {

@@ -23,7 +23,7 @@ type reportCommand struct {
 }
 
 func newReport() *cobra.Command {
-	cmd := newCommand("report", "Write a report about runs. It is text on a terminal, else a self-contained HTML file.",
+	cmd := newCommand("report", "Write a report about runs. It is text on a terminal, else a self-contained HTML file. For a PDF, print the HTML. Every second: benchwatch export.",
 		"benchwatch report last --output=report.html")
 	r := &reportCommand{}
 	cmd.arguments(&r.names, "RUN...", "Id of a run, its beginning, last or last~1")

@@ -51,11 +51,9 @@ type runCommand struct {
 	tool   string
 	input  io.Reader // the tool's output, if it is piped
 	inject bool
-	sample bool
-	// discover: with sample, the other members of the servers' clusters are sampled, too.
-	discover bool
-	quiet    bool
-	linger   time.Duration
+	*sampling
+	quiet  bool
+	linger time.Duration
 	// lingerSet: --linger was given.
 	lingerSet bool
 	timeout   time.Duration
@@ -90,8 +88,7 @@ func newRun() *cobra.Command {
 	cmd := newCommand("run", "Run a benchmark and record it. The command '-' reads output from a pipe.",
 		"benchwatch run --sample -- sysbench oltp_read_write --threads=16 --time=60 run")
 	r := &runCommand{}
-	cmd.toggle(&r.sample, "sample", "Sample the tool's servers with its own login; the login stays in memory")
-	addDiscover(cmd, &r.discover)
+	r.sampling = addSampling(cmd)
 	cmd.text(&r.title, "title", "TEXT", "Title of the run (default: workload, threads and target)")
 	cmd.labels(&r.labels, "label", "Label of the run; repeatable")
 	cmd.toggle(&r.quiet, "quiet,q", "Print only the tool's output, warnings and errors")

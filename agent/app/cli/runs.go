@@ -60,7 +60,7 @@ type runFilter struct {
 }
 
 func (f *runFilter) declare(cmd command) {
-	cmd.labels(&f.labels, "label", "Only runs with this label; repeatable")
+	cmd.labels(&f.labels, "label", "Runs with this label or fact, such as result=failed; repeatable")
 	cmd.text(&f.tool, "tool", "NAME", "Only runs of this tool")
 	cmd.text(&f.workload, "workload", "NAME", "Only runs of this workload")
 	cmd.text(&f.version, "tool-version", "VERSION", "Only runs of this version of the tool")

@@ -12,13 +12,13 @@ import (
 // documentation have the others. A command that is not listed shows all flags but those of configurationFlags.
 var screens = map[string][]screen{
 	"run": {
-		{"What to run", "title label on"},
+		{"What to run", "label on no-inject"},
 		{"What to sample", "sample cluster wait-ready"},
 		{"When to stop", "abort-when drain-timeout"},
-		{"Output", "require format quiet"},
+		{"Output", "require format data-dir"},
 	},
 	"sweep": {
-		{"What to run", "set repeat before on"},
+		{"What to run", "set repeat before sample"},
 		{"When to stop", "stop-when abort-when resume"},
 		{"Output", "output format measure"},
 	},
@@ -28,9 +28,9 @@ var screens = map[string][]screen{
 		{"Output", "output format"},
 	},
 	"ab": {
-		{"What to run", "a b toggle values"},
-		{"When to stop", "fail-if limit max-time resume"},
-		{"Output", "measure output format"},
+		{"What to run", "a b toggle values before"},
+		{"When to stop", "fail-if strict max-time resume"},
+		{"Output", "output format"},
 	},
 	"compare": {
 		{"What to decide", "fail-if strict"},

@@ -46,6 +46,7 @@ type sweepCommand struct {
 	drain     time.Duration
 	*selecting
 	*connecting
+	*sampling
 	inject  bool
 	verbose bool
 	measure string
@@ -71,7 +72,7 @@ func newSweep() *cobra.Command {
 	r := &sweepCommand{labels: map[string]string{},
 		example: "benchwatch sweep --set threads=1,2,4,8 -- sysbench … --threads={threads} run"}
 	cmd.texts(&r.sets, "set", "NAME=V,V...",
-		"Values for {NAME} in the command; also in the hooks; repeat the flag to run all combinations")
+		"Values for {NAME}, repeatable for all combinations; in the command and in the hooks")
 	r.repeat = 1
 	cmd.whole(&r.repeat, "repeat", "N", "Number of trials per combination; each round runs all combinations once")
 	cmd.toggle(&r.warmup, "warmup-run", "Run the first combination once before the others, without counting it")
@@ -98,6 +99,7 @@ func (r *sweepCommand) addRunning(cmd command) {
 	cmd.text(&r.title, "title", "TEXT", "Title of the runs; may contain {NAME}")
 	cmd.labels(&r.labels, "label", "Label of all runs; repeatable")
 	cmd.text(&r.tool, "tool", "NAME", "Benchmark tool (default: recognised from the command)")
+	r.sampling = addSampling(cmd)
 	r.selecting = addSelecting(cmd)
 	r.connecting = addConnecting(cmd)
 	cmd.duration(&r.drain, "drain-timeout", "Wait at most this long for replicas to catch up after each run (default: runs.drain_timeout of the configuration)")
@@ -370,6 +372,9 @@ func (r *sweepCommand) checkRun(sets []sweep.Set) error {
 	if r.tool != "" && r.tools.ByName(r.tool) == nil {
 		return unknownTool(r.tool, r.tools)
 	}
+	if r.sample && len(r.on) > 0 {
+		return remoteUsage(errors.New(sampleHere))
+	}
 	first := map[string]string{}
 	for _, s := range sets {
 		first[s.Name] = s.Values[0]
@@ -390,7 +395,7 @@ func (r *sweepCommand) checkRun(sets []sweep.Set) error {
 
 // options are passed on to each `benchwatch run`.
 func (r *sweepCommand) options() []string {
-	var all []string
+	all := r.sampling.options()
 	if r.configFile != "" {
 		all = append(all, "--config.file="+r.configFile)
 	}

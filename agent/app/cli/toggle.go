@@ -32,7 +32,7 @@ type toggling struct {
 }
 
 func (t *toggling) declare(cmd command) {
-	cmd.text(&t.text, "toggle", "TEXT", "Switch a setting within one run; "+strings.Join(ab.Forms(), ", ")+", 'POST http://…={v}' or a shell command")
+	cmd.text(&t.text, "toggle", "TEXT", "Switch a setting, such as 'SET GLOBAL x={v}'; "+strings.Join(ab.Forms(), ", ")+", 'POST http://…={v}' or a shell command")
 	cmd.text(&t.choices, "values", "V,V...", "Values of the setting; the first is arm a")
 	t.every = 20 * time.Second
 	cmd.duration(&t.every, "every", "Length of a block between two switches")

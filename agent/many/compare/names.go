@@ -16,8 +16,8 @@ const longestName = 30
 
 // NameByDifference names groups without facts by what distinguishes them: labels of the user, then
 // options of the tool, then other facts, then settings of the servers, such as "fc_limit=16". One
-// fact is enough if each group has its own value, else up to mostFacts together. Groups that
-// differ in nothing keep their names.
+// fact is enough if each group has its own value, else up to mostFacts together. A fact that a group
+// lacks names none. Groups that differ in nothing keep their names.
 func NameByDifference(groups []Group) {
 	if len(groups) < 2 || slices.ContainsFunc(groups, func(g Group) bool { return len(g.Facts) > 0 }) {
 		return
@@ -25,7 +25,7 @@ func NameByDifference(groups []Group) {
 	var differing []Difference
 	add := func(name string, of func(*review.Row) string) {
 		values, varies := groupValues(groups, of)
-		if !varies && differ(values) && !slices.ContainsFunc(differing,
+		if !varies && differ(values) && !slices.Contains(values, "") && !slices.ContainsFunc(differing,
 			func(d Difference) bool { return d.Name == name || slices.Equal(d.Values, values) }) {
 			differing = append(differing, Difference{name, values})
 		}
@@ -44,7 +44,7 @@ func NameByDifference(groups []Group) {
 		var words []string
 		groups[i].Facts = nil
 		for _, d := range chosen {
-			words = append(words, d.Name+"="+table.Clip(table.Dash(d.Values[i]), longestName))
+			words = append(words, d.Name+"="+table.Clip(d.Values[i], longestName))
 			groups[i].Facts = append(groups[i].Facts, rundir.Fact{Name: d.Name, Value: d.Values[i]})
 		}
 		groups[i].Name, groups[i].isRenamed = strings.Join(words, " "), true
@@ -66,7 +66,7 @@ func distinguishing(all []Difference, groups int) []Difference {
 		return len(found) == groups
 	}
 	for i := range all {
-		if !slices.Contains(all[i].Values, "") && distinguish(all[i:i+1]) {
+		if distinguish(all[i : i+1]) {
 			return all[i : i+1]
 		}
 	}

@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -72,8 +73,12 @@ func (c *Comparison) addNotes() {
 	}
 	for _, d := range c.Differs {
 		if slices.Contains([]string{"workload", "threads", "tool_version"}, d.Name) {
+			values := slices.Clone(d.Values)
+			for i, v := range values {
+				values[i] = cmp.Or(v, "none")
+			}
 			c.Notes = append(c.Notes,
-				fmt.Sprintf("the groups differ in %s (%s), which may be the reason for a difference", d.Name, table.Join(d.Values)))
+				fmt.Sprintf("the groups differ in %s (%s), which may be the reason for a difference", d.Name, table.Join(values)))
 		}
 	}
 }

@@ -91,6 +91,11 @@ func (r *Runner) arguments(step *Step) []string {
 	return append(args, r.Commands.filled(step.filling())...)
 }
 
+// WarmupLabels are the labels of runs that warm up and do not count.
+var WarmupLabels = []string{"sweep" + warmup, "ab" + warmup}
+
+const warmup = "_warmup"
+
 // labels returns the labels of a step's run. Sets with a name of benchwatch's own, such as threads,
 // are facts of the run anyway.
 func (s *Sweep) labels(step *Step) map[string]string {
@@ -103,7 +108,7 @@ func (s *Sweep) labels(step *Step) map[string]string {
 		}
 	}
 	if step.Warmup {
-		labels[kind+"_warmup"] = s.ID
+		labels[kind+warmup] = s.ID
 		return labels
 	}
 	for name, v := range step.Values {

@@ -65,7 +65,9 @@ func (c OptionChecks) Check(t *Target) error {
 			check, known = OneOf(On, Off), true
 		}
 		if !known {
-			return fmt.Errorf("unknown option %q; known are %s", name, strings.Join(slices.Sorted(maps.Keys(c)), ", "))
+			names := append(slices.Collect(maps.Keys(c)), OptionCapture)
+			slices.Sort(names)
+			return fmt.Errorf("unknown option %q; known are %s", name, strings.Join(names, ", "))
 		}
 		if check == nil || value == "" {
 			continue

@@ -110,6 +110,9 @@ type Tool struct {
 	// Rate of Describe. Nil: never; latencies count from the start of an operation. Latencies of
 	// operations named with IntendedPrefix always include the waiting time.
 	OpenLoop func(version string, rate int) bool
+	// AskPercentile returns the option that makes the tool print a percentile such as p99 in its intervals; empty if there
+	// is none. Nil: it prints the ones that it prints.
+	AskPercentile func(name string) string
 	// AnyProgram: the output is in a format that many programs write, so it is unknown when the
 	// latencies begin to count.
 	AnyProgram bool

@@ -5,12 +5,15 @@ package abort
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/model/host"
 	"github.com/benchwatch/benchwatch/agent/model/measure"
+	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
 	"github.com/benchwatch/benchwatch/agent/run/record"
@@ -28,9 +31,13 @@ type Watch struct {
 	Tool       *tool.Tool // nil: no condition needs the tool
 	Conditions []*Condition
 	Prometheus *Prometheus // nil: no condition is a query
+	// Warn is called with each condition on a percentile that the first interval after the warm-up lacks, and with what
+	// to do. Nil: no warnings.
+	Warn func(condition, why string)
 
 	mu     sync.Mutex
 	latest *review.Row // of the newest interval; nil: no new one since the last look
+	warned bool
 	since  []time.Time // when each condition began to hold
 	words  []string    // the values at that time
 	known  []bool      // a value was known
@@ -102,6 +109,7 @@ func (w *Watch) read(ctx context.Context, readers *sync.WaitGroup, arrived chan<
 		if r.Kind != tool.Interval || r.Phase == tool.Warmup {
 			return
 		}
+		w.warn(r)
 		row := review.IntervalRow(r.Clone(), w.Tool.IncludesFailures(w.Meta.Verb))
 		w.mu.Lock()
 		w.latest = &row
@@ -117,6 +125,43 @@ func (w *Watch) read(ctx context.Context, readers *sync.WaitGroup, arrived chan<
 			_ = feed.Follow(ctx, w.Dir.Path(name), stream, nil, nil)
 		})
 	}
+}
+
+// warn warns of conditions on percentiles that the first interval lacks.
+func (w *Watch) warn(r *tool.Report) {
+	w.mu.Lock()
+	first := !w.warned
+	w.warned = true
+	w.mu.Unlock()
+	if !first || w.Warn == nil {
+		return
+	}
+	headline, printed := r.Headline(), []string{}
+	for _, l := range r.Latencies {
+		if headline.Known && l.Operation == headline.Value.Operation && isPercentile(l.Stat) {
+			printed = append(printed, l.Stat)
+		}
+	}
+	for _, c := range w.Conditions {
+		if c.IsQuery() || !isPercentile(c.measure.Name()) || slices.Contains(printed, c.measure.Name()) {
+			continue
+		}
+		why := w.Tool.Name + " prints no percentile while it runs"
+		if len(printed) > 0 {
+			why = w.Tool.Name + " prints " + table.Join(printed)
+		}
+		if ask := w.Tool.AskPercentile; ask != nil && ask(c.measure.Name()) != "" {
+			why += "; add " + ask(c.measure.Name())
+		}
+		w.Warn(c.text, why)
+	}
+}
+
+// isPercentile reports whether a statistic or a measure is a percentile such as p99.9.
+func isPercentile(name string) bool {
+	rest, ok := strings.CutPrefix(name, "p")
+	_, err := strconv.ParseFloat(rest, 64)
+	return ok && err == nil
 }
 
 // apply applies the conditions about the tool, servers or machines to the newest values.

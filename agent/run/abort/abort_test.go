@@ -12,6 +12,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	_ "github.com/benchwatch/benchwatch/agent/model/engine/registry"
 	"github.com/benchwatch/benchwatch/agent/model/host"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/model/tool/sysbench"
 	"github.com/benchwatch/benchwatch/agent/run/record"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
@@ -71,6 +72,32 @@ func (w *watched) print(text string) {
 	w.t.Helper()
 	if _, err := w.out.WriteString(text); err != nil {
 		w.t.Fatal(err)
+	}
+}
+
+// TestMissingPercentile guards that a condition on a percentile that the tool does not print is named at the first
+// interval, with the option that prints it.
+func TestMissingPercentile(t *testing.T) {
+	const line = "[ 1s ] thds: 4 tps: 10.00 qps: 210.00 (r/w/o: 147.00/42.00/21.00) lat (ms,95%): 1.04 err/s: 0.00 reconn/s: 0.00\n"
+	for condition, want := range map[string]string{
+		"p99>50ms": "p99>50ms: sysbench prints p95; add --percentile=99", "p99.9>50ms": "p99.9>50ms: sysbench prints p95",
+		"p95>50ms": "", "lag>1s": "",
+	} {
+		c, err := Parse(condition)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		w := Watch{Tool: sysbench.Tool, Conditions: []*Condition{c}, Warn: func(condition, why string) { got = append(got, condition+": "+why) }}
+		p := sysbench.NewParser(tool.Description{})
+		tool.ParseAll(p, tool.Stdout, []byte(head+line+strings.Replace(line, "1s", "2s", 1)), func(r *tool.Report) {
+			if r.Kind == tool.Interval {
+				w.warn(r)
+			}
+		})
+		if strings.Join(got, "; ") != want {
+			t.Errorf("%s: %q, want %q", condition, got, want)
+		}
 	}
 }
 

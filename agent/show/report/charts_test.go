@@ -113,6 +113,7 @@ func TestNameByDifference(t *testing.T) {
 		"x=1 x=2 x=3":             {"x=1,t=a", "x=2,t=a", "x=3,t=b"},
 		"t=a,x=1 t=a,x=2 t=b,x=1": {"x=1,t=a", "x=2,t=a", "x=1,t=b"},
 		"r0 r1 r2":                {"x=1", "x=1", "x=1"},
+		"t=a t=b t=c":             {"t=a", "t=b,x=1", "t=c,x=2"}, // what a group lacks does not name it
 	} {
 		var groups []compare.Group
 		for i, text := range facts {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"os"
+	"os/user"
 	"path/filepath"
 	"strings"
 
@@ -27,7 +28,19 @@ type Env struct {
 
 // OS returns the Env of this process. It reads only regular files: reading a pipe would take data away from the tool.
 func OS() Env {
-	return Env{ReadFile: secret.ReadRegular, Getenv: os.Getenv, Environ: os.Environ()}
+	return Env{ReadFile: secret.ReadRegular, Getenv: getenv, Environ: os.Environ()}
+}
+
+// getenv is os.Getenv, with the user of this process as USER where the environment lacks it: client libraries take it
+// from the system.
+func getenv(name string) string {
+	v := os.Getenv(name)
+	if name == "USER" && v == "" {
+		if u, err := user.Current(); err == nil {
+			v = u.Username
+		}
+	}
+	return v
 }
 
 // surroundings are an Env as changed by parts of the command. Methods return changed copies.

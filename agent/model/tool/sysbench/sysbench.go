@@ -21,13 +21,14 @@ const Name = "sysbench"
 
 // Tool is sysbench 0.4 to 1.1.
 var Tool = &tool.Tool{
-	Name:      Name,
-	Programs:  []string{"sysbench"},
-	Describe:  Describe,
-	Login:     login,
-	NewParser: func(d tool.Description) tool.Parser { return NewParser(d) },
-	OpenLoop:  openLoop,
-	Sniff:     Sniff,
+	Name:          Name,
+	Programs:      []string{"sysbench"},
+	Describe:      Describe,
+	Login:         login,
+	NewParser:     func(d tool.Description) tool.Parser { return NewParser(d) },
+	OpenLoop:      openLoop,
+	AskPercentile: askPercentile,
+	Sniff:         Sniff,
 	Facts: []tool.Fact{
 		{Label: "rate", Before: "Target transaction rate: ", After: "/sec"}, {Label: "table_size", Before: "Inserting ", After: " records into"},
 		{Label: "cpu_max_prime", Before: "Prime numbers limit: "}, {Label: "cpu_max_prime", Before: "Maximum prime number checked in CPU test: "},
@@ -36,6 +37,14 @@ var Tool = &tool.Tool{
 		{Label: "memory_block_size", Before: "block size: "}, {Label: "memory_total_size", Before: "total size: "},
 		{Label: "memory_oper", Before: "operation: "}, {Label: "memory_scope", Before: "scope: "},
 	},
+}
+
+// askPercentile returns the option for a percentile, of which sysbench takes whole numbers.
+func askPercentile(name string) string {
+	if n, err := strconv.Atoi(strings.TrimPrefix(name, "p")); err == nil && n > 0 && n <= 100 {
+		return "--percentile=" + strconv.Itoa(n)
+	}
+	return ""
 }
 
 // openLoop reports whether the run is in the mode of --rate, in which latencies include the time in
