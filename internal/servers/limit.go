@@ -75,6 +75,21 @@ func LimitProcess(pid, percent int) (release func() error, err error) {
 // LimitDisk limits server n to this many reads and writes per second on the disk with its data; 0: unlimited. It needs
 // the right to create cgroups with the controller io (version 1: blkio). release removes the limit.
 func (g *Group) LimitDisk(n, reads, writes int) (release func() error, err error) {
+	return g.limitDisk(n, []diskLimit{{"riops", "read_iops", reads}, {"wiops", "write_iops", writes}})
+}
+
+// LimitDiskWrites is LimitDisk for the bytes that a server writes per second.
+func (g *Group) LimitDiskWrites(n, bytes int) (release func() error, err error) {
+	return g.limitDisk(n, []diskLimit{{"wbps", "write_bps", bytes}})
+}
+
+// diskLimit is a limit of a disk by its names in both versions of cgroups.
+type diskLimit struct {
+	name, old string
+	value     int
+}
+
+func (g *Group) limitDisk(n int, wanted []diskLimit) (release func() error, err error) {
 	pid := g.PID(n)
 	if pid == 0 {
 		return nil, fmt.Errorf("server %d: %w", n, errNotRunning)
@@ -88,10 +103,10 @@ func (g *Group) LimitDisk(n, reads, writes int) (release func() error, err error
 		return nil, err
 	}
 	limits, all := map[string]string{}, disk
-	for name, v := range map[string]int{"read": reads, "write": writes} {
-		if v > 0 {
-			all += fmt.Sprintf(" %ciops=%d", name[0], v)
-			limits["blkio.throttle."+name+"_iops_device"] = fmt.Sprintf("%s %d", disk, v)
+	for _, l := range wanted {
+		if l.value > 0 {
+			all += fmt.Sprintf(" %s=%d", l.name, l.value)
+			limits["blkio.throttle."+l.old+"_device"] = fmt.Sprintf("%s %d", disk, l.value)
 		}
 	}
 	if groups.v2 {

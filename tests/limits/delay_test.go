@@ -42,6 +42,12 @@ func narrow(t *testing.T, server string, bytes int) string {
 // returns at its end.
 func between(t *testing.T, server string, pass func(from, to net.Conn)) string {
 	t.Helper()
+	return betweenFrom(t, &net.Dialer{}, server, pass)
+}
+
+// betweenFrom is between with connections of its own kind to the server.
+func betweenFrom(t *testing.T, dialer *net.Dialer, server string, pass func(from, to net.Conn)) string {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	var running sync.WaitGroup
@@ -62,7 +68,7 @@ func between(t *testing.T, server string, pass func(from, to net.Conn)) string {
 			if err != nil {
 				return
 			}
-			behind, err := net.Dial("tcp", server)
+			behind, err := dialer.Dial("tcp", server)
 			if err != nil {
 				_ = client.Close()
 				continue

@@ -4,6 +4,7 @@ package limits
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -65,10 +66,39 @@ var operations = map[string]func(ctx context.Context, c *mongo.Collection, clien
 		_, err := c.UpdateOne(ctx, bson.D{{Key: "_id", Value: rand.IntN(documents)}}, bson.D{{Key: "$inc", Value: bson.D{{Key: "n", Value: 1}}}})
 		return err
 	},
+	// sleeping keeps a ticket of the storage engine while it does nothing.
+	"sleeping": func(ctx context.Context, c *mongo.Collection, _ int) error {
+		return c.FindOne(ctx, bson.D{{Key: "_id", Value: rand.IntN(documents)}, {Key: "$where", Value: "sleep(10) || true"}}).Err()
+	},
+	// planned is a query of a shape that no plan was chosen for, hinted the same with a plan.
+	"planned": func(ctx context.Context, c *mongo.Collection, _ int) error {
+		return c.FindOne(ctx, newShape()).Err()
+	},
+	"hinted": func(ctx context.Context, c *mongo.Collection, _ int) error {
+		return c.FindOne(ctx, newShape(), options.FindOne().SetHint("k_1")).Err()
+	},
+	"connecting": func(ctx context.Context, c *mongo.Collection, _ int) error {
+		client, err := mongo.Connect(options.Client().ApplyURI(address).SetMaxPoolSize(1))
+		if err != nil {
+			return err
+		}
+		err = client.Database("goycsb").Collection("usertable").FindOne(ctx, bson.D{{Key: "_id", Value: rand.IntN(documents)}}).Err()
+		return errors.Join(err, client.Disconnect(ctx))
+	},
 	"insert": func(ctx context.Context, c *mongo.Collection, _ int) error {
 		_, err := c.InsertOne(ctx, bson.D{{Key: "f", Value: strings.Repeat("x", 100)}})
 		return err
 	},
+}
+
+// address is the server's URL.
+var address string
+
+// newShape returns a condition on a field that no document has, besides those of two indexes.
+func newShape() bson.D {
+	k := rand.IntN(documents - 300)
+	return bson.D{{Key: "k", Value: bson.D{{Key: "$gte", Value: k}, {Key: "$lt", Value: k + 300}}}, {Key: "s", Value: bson.D{{Key: "$gte", Value: 0}}},
+		{Key: fmt.Sprint("x", rand.IntN(1<<20)), Value: nil}, {Key: "f", Value: "y"}}
 }
 
 // runGoYCSB executes a workload, as "go-ycsb run mongodb -p name=value …" would.
@@ -86,7 +116,8 @@ func runGoYCSB(args []string) error {
 	var threads, seconds int
 	fmt.Sscan(properties["threadcount"], &threads)
 	fmt.Sscan(properties["maxexecutiontime"], &seconds)
-	client, err := mongo.Connect(options.Client().ApplyURI(properties["mongodb.url"]).SetMaxPoolSize(uint64(threads)))
+	address = properties["mongodb.url"]
+	client, err := mongo.Connect(options.Client().ApplyURI(address).SetMaxPoolSize(uint64(threads)))
 	if err != nil {
 		return err
 	}
@@ -106,7 +137,7 @@ func runGoYCSB(args []string) error {
 		clients.Go(func() {
 			for ctx.Err() == nil {
 				at := time.Now()
-				if err := operation(ctx, c, n); err == nil {
+				if err := operation(ctx, c, n); err == nil || errors.Is(err, mongo.ErrNoDocuments) {
 					mu.Lock()
 					took = append(took, time.Since(at))
 					mu.Unlock()

@@ -35,6 +35,8 @@ type lab struct {
 	sampled, used string
 	// generators is how many tools generate the load: a group if there are several.
 	generators int
+	// dir is where the tool is started; empty: here.
+	dir string
 }
 
 func newLab(t *testing.T, g *servers.Group, sampled, used string) *lab {
@@ -49,7 +51,7 @@ func newLab(t *testing.T, g *servers.Group, sampled, used string) *lab {
 	}
 	a := agents.New(t, env.binary, targets)
 	a.Again(t)
-	return &lab{a, g, sampled, used, 1}
+	return &lab{Agent: a, group: g, sampled: sampled, used: used, generators: 1}
 }
 
 // used is how much of the machine's CPU a run used, as the kernel reports it.
@@ -72,7 +74,9 @@ func (l *lab) one(t *testing.T, id string, during func(meta rundir.Meta), args .
 		if l.used != l.sampled {
 			flags = append(flags, "--targets=db1")
 		}
-		return agents.StartCommand(t, l.Command(flags, append(command, "run")...))
+		cmd := l.Command(flags, append(command, "run")...)
+		cmd.Dir = l.dir
+		return agents.StartCommand(t, cmd)
 	}
 	own := func() (sum float64) {
 		for n := 1; n <= l.group.N; n++ {

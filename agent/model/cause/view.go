@@ -30,6 +30,8 @@ type View struct {
 	// used on average.
 	CPU         CPUUse
 	ServerCores float64
+	// FullCores is the share of the time in which nearly all cores of this server's machine were in use.
+	FullCores float64
 	// ToolCores is how many cores the tool used. RoundTrip is the least time in seconds to a server and back if the tool
 	// connects to sampled servers, not to a proxy; else unknown.
 	ToolCores, RoundTrip float64

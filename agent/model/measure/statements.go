@@ -35,12 +35,20 @@ type StatementCounts struct {
 	BlocksRead     float64 `json:"blocks_read,omitempty"`
 	TemporaryBytes float64 `json:"temporary_bytes,omitempty"`
 	LogBytes       float64 `json:"log_bytes,omitempty"`
+
+	// Where the storage is on other servers: StorageSeconds is the time that it computed for the statement, summed over
+	// its tasks, QueueSeconds the time that these tasks waited there, BackoffSeconds the pauses before requests were
+	// repeated.
+	StorageSeconds float64 `json:"storage_seconds,omitempty"`
+	QueueSeconds   float64 `json:"queue_seconds,omitempty"`
+	BackoffSeconds float64 `json:"backoff_seconds,omitempty"`
 }
 
 func (c *StatementCounts) fields() []*float64 {
 	return []*float64{&c.Executions, &c.Seconds, &c.LockSeconds, &c.Errors, &c.RowsExamined,
 		&c.RowsSent, &c.RowsAffected, &c.TemporaryTables, &c.TemporaryDiskTables, &c.FullScans, &c.FullJoins, &c.SortRows, &c.SortMerges,
-		&c.PlanSeconds, &c.JITSeconds, &c.Rows, &c.Blocks, &c.BlocksRead, &c.TemporaryBytes, &c.LogBytes}
+		&c.PlanSeconds, &c.JITSeconds, &c.Rows, &c.Blocks, &c.BlocksRead, &c.TemporaryBytes, &c.LogBytes,
+		&c.StorageSeconds, &c.QueueSeconds, &c.BackoffSeconds}
 }
 
 // Add adds the counts of other.

@@ -25,7 +25,7 @@ func (v *Verdict) Explain(views []cause.View) {
 	for i := range views {
 		engines = append(engines, views[i].Engine)
 	}
-	v.nameOutside(views)
+	v.nameUnexplained(views)
 	for i := range v.Findings {
 		f := &v.Findings[i]
 		f.Causes = nil
@@ -42,37 +42,65 @@ func (v *Verdict) Explain(views []cause.View) {
 	}
 }
 
-// mostOutside is the part of the time outside that a cause must explain to make a finding of it.
-const mostOutside = 0.5
+// unnamed is a part of the time that no evidence explains, with the finding that it becomes if a cause explains most of
+// it: a cause needs a finding that it explains.
+type unnamed struct {
+	limit          cause.Limit
+	of             func(*Unexplained) *float64
+	evidence, test string
+}
 
-// nameOutside makes a finding of unexplained time outside of the servers if a cause explains most of it: a cause needs a
-// finding that it explains.
-func (v *Verdict) nameOutside(views []cause.View) {
-	u := v.Unexplained
-	isNamed := slices.ContainsFunc(v.Findings, func(f LimitFinding) bool { return f.Limit == cause.Outside })
-	if u == nil || u.outside < LeastShare || isNamed {
-		return
-	}
-	explained := false
-	for _, view := range views {
-		view.Limit, view.Share = cause.Outside, u.outside
-		for _, c := range causesOf(&view) {
-			explained = explained || c.Share >= mostOutside*u.outside
+var unnameds = []unnamed{
+	{cause.Outside, func(u *Unexplained) *float64 { return &u.outside },
+		"clients spent %s of their time outside the servers, and the tool's threads neither used nor waited for a CPU",
+		outsideTest},
+	{cause.State, func(u *Unexplained) *float64 { return &u.inside },
+		"clients waited within statements for %s of their time: the threads of the servers neither used nor waited for a CPU, and the servers do not say what for",
+		"find in the server's documentation what sessions in this state wait for"},
+}
+
+const (
+	// mostUnnamed is the part of such a time that a cause must explain, leastUnnamed the share of the clients' time that it
+	// must have: it is what the measured times leave over.
+	mostUnnamed, leastUnnamed = 0.5, 0.25
+)
+
+// nameUnexplained makes findings of unexplained time if a cause explains most of it.
+func (v *Verdict) nameUnexplained(views []cause.View) {
+	for _, part := range unnameds {
+		if v.Unexplained == nil {
+			return
+		}
+		share := *part.of(v.Unexplained)
+		isNamed := slices.ContainsFunc(v.Findings, func(f LimitFinding) bool { return f.Limit == part.limit })
+		if share < leastUnnamed || isNamed || !isExplained(views, part.limit, share) {
+			continue
+		}
+		f := finding(rounded(share), part.test, part.evidence, table.Share(share))
+		f.Limit = part.limit
+		v.Findings = append(v.Findings, f)
+		slices.SortStableFunc(v.Findings, func(a, b LimitFinding) int { return cmp.Compare(b.weight(), a.weight()) })
+		v.Findings = v.Findings[:min(len(v.Findings), mostFindings)]
+		u := v.Unexplained
+		*part.of(u) = 0
+		u.Evidence = strings.Join(slices.DeleteFunc(strings.Split(u.Evidence, "; "), func(text string) bool { return text == u.texts[part.limit] }), "; ")
+		if u.Share = rounded(u.Share - share); u.Share < LeastShare {
+			v.Unexplained = nil
 		}
 	}
-	if !explained {
-		return
+}
+
+// isExplained reports whether a cause explains most of a share of the clients' time.
+func isExplained(views []cause.View, limit cause.Limit, share float64) bool {
+	for _, view := range views {
+		view.Limit, view.Share = limit, share
+		for _, c := range causesOf(&view) {
+			if c.Share >= mostUnnamed*share {
+				return true
+			}
+		}
 	}
-	f := finding(rounded(u.outside), outsideTest,
-		"clients spent %s of their time outside the servers, and the tool's threads neither used nor waited for a CPU",
-		table.Share(u.outside))
-	f.Limit = cause.Outside
-	v.Findings = append(v.Findings, f)
-	slices.SortStableFunc(v.Findings, func(a, b LimitFinding) int { return cmp.Compare(b.weight(), a.weight()) })
-	v.Findings = v.Findings[:min(len(v.Findings), mostFindings)]
-	if u.Share, u.outside = rounded(u.Share-u.outside), 0; u.Share < LeastShare {
-		v.Unexplained = nil
-	}
+	return false
 }
 
 // causesOf returns the causes of the view's finding that its engine declares.

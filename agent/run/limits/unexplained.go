@@ -59,25 +59,30 @@ func (f *finder) unexplained() *Unexplained {
 		f.explained() >= whole, left < LeastShare:
 		return nil
 	}
-	parts := []string{"no server was sampled"}
+	parts, texts := []string{"no server was sampled"}, map[cause.Limit]string{}
 	if f.sampled {
-		parts = f.placesOfRest()
+		parts = f.placesOfRest(texts)
 	} else {
 		left = min(left, 1-f.explained())
 	}
 	parts = append(parts, f.suspectedCores()...)
-	out := &Unexplained{Share: rounded(left), Evidence: strings.Join(parts, "; ")}
+	out := &Unexplained{Share: rounded(left), Evidence: strings.Join(parts, "; "), texts: texts}
 	if f.sampled && f.toolKnown() {
 		out.outside = min(f.outside, out.Share)
+	}
+	if f.sampled && f.localKnown() {
+		out.inside = min(f.running, out.Share)
 	}
 	return out
 }
 
-// placesOfRest describes where the clients were in the remaining time.
-func (s *shares) placesOfRest() (parts []string) {
-	add := func(share float64, format string, args ...any) {
+// placesOfRest describes where the clients were in the remaining time, and notes the texts by the limit that the time may
+// become.
+func (s *shares) placesOfRest(texts map[cause.Limit]string) (parts []string) {
+	add := func(of cause.Limit, share float64, format string, args ...any) {
 		if share >= aboutSame/2 {
-			parts = append(parts, table.Share(share)+" "+fmt.Sprintf(format, args...))
+			texts[of] = table.Share(share) + " " + fmt.Sprintf(format, args...)
+			parts = append(parts, texts[of])
 		}
 	}
 	reason := "whether " + s.e.Tool + " ran or waited for a core is not known"
@@ -85,17 +90,17 @@ func (s *shares) placesOfRest() (parts []string) {
 		reason = fmt.Sprintf("the threads of %s neither used nor waited for a CPU: the network, %s, a pause of the tool, "+
 			"or requests that a server had not read", s.e.Tool, s.e.proxyNames("a proxy"))
 	}
-	add(s.outside, "without a statement in a server (%s)", reason)
+	add(cause.Outside, s.outside, "without a statement in a server (%s)", reason)
 	reason = "whether they ran or waited for a core is not known"
 	if s.localKnown() {
 		reason = "their threads neither used nor waited for a CPU: the server does not say what they waited for"
 	}
-	add(s.running, "in sessions that execute a statement (%s)", reason)
+	add(cause.State, s.running, "in sessions that execute a statement (%s)", reason)
 	reason = "in sessions in other states"
 	if name, share := s.largest(s.byClass[other], false); share > 0 {
 		reason += fmt.Sprintf(", most of it in %q", name)
 	}
-	add(s.byClass[other], "%s", reason)
+	add(cause.Unknown, s.byClass[other], "%s", reason)
 	return parts
 }
 

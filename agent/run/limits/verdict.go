@@ -85,8 +85,11 @@ type Unexplained struct {
 	// Evidence is where the clients were then, and what may be the reason.
 	Evidence string `json:"evidence"`
 
-	// outside is the part without a statement in a server and without work of the tool.
-	outside float64
+	// outside is the part without a statement in a server and without work of the tool, inside the part in statements
+	// whose threads neither had a core nor waited for one.
+	outside, inside float64
+	// texts are the parts of Evidence about them.
+	texts map[cause.Limit]string
 }
 
 // Verdict is the result of the search for what limited a run.

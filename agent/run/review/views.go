@@ -25,7 +25,7 @@ func views(h *record.History, r *Row, e *limits.Evidence) []cause.View {
 		Tool: e.Tool, Seconds: e.Seconds, Threads: e.Threads, Rate: e.Rate, Throughput: e.Throughput, Statements: e.Statements,
 		FailedShare: r.FailedShare.Value, ForeignShare: e.ForeignShare,
 		Record: machineRecord{h}, RoundTrip: directRoundTrip(h, e), Silent: silent(h),
-		Opened: clusterIncrease(h, engine.OpenedConnections) / (e.Throughput * e.Seconds),
+		Opened: openedConnections(h) / e.Throughput,
 	}
 	for i := range e.Machines {
 		if m := &e.Machines[i]; m.Generator {
@@ -40,10 +40,10 @@ func views(h *record.History, r *Row, e *limits.Evidence) []cause.View {
 		}
 		v, of := run, newView(h, h.Server(s.Name))
 		v.Target, v.Engine, v.Version, v.Record = of.Target, of.Engine, of.Version, of.Record
-		v.ServerCores = series.Unknown()
+		v.ServerCores, v.FullCores = series.Unknown(), series.Unknown()
 		for j := range e.Machines {
 			if m := &e.Machines[j]; slices.Contains(m.Servers, s.Name) {
-				v.ServerCores = m.ServerCores(e.Seconds)
+				v.ServerCores, v.FullCores = m.ServerCores(e.Seconds), m.CPU.High
 			}
 		}
 		for _, state := range s.States {
@@ -145,6 +145,17 @@ func (r serverRecord) Setting(name string) string {
 		}
 	}
 	return ""
+}
+
+// openedConnections returns how many connections clients opened per second on all servers of the run.
+func openedConnections(h *record.History) (sum float64) {
+	for _, s := range h.Servers {
+		t := h.Samples.Tally(record.ServerMeasure{Target: s.Target, Measure: engine.OpenedConnections})
+		if mean := t.Mean(); series.IsKnown(mean) {
+			sum += mean
+		}
+	}
+	return sum
 }
 
 // clusterIncrease returns the sum of an increase over the run's servers.

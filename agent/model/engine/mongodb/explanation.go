@@ -18,7 +18,9 @@ var _ = cause.Declare(cause.Explanation{
 		cause.Commit:      "repeat with the write concern j: false, for the test only: if the throughput rises, this was the cause",
 		cause.Replication: "repeat with the write concern w: 1, for the test only: if the throughput rises, this was the cause",
 		cause.Disk:        "repeat with a larger cache of WiredTiger or a faster disk",
+		cause.Checkpoint:  "repeat with a larger cache of WiredTiger, or a disk that writes faster",
 	},
+	Stalls:   []cause.Stall{{Limit: cause.Checkpoint, Measure: checkpointing, High: 1, Text: "%s wrote a checkpoint for at least %s of a second"}},
 	Messages: map[cause.Limit][]string{cause.Connections: {"too many open connections"}},
 	Programs: []string{"mongod", "mongos"},
 	Causes: []cause.Cause{
@@ -46,6 +48,31 @@ var _ = cause.Declare(cause.Explanation{
 			Name: "large results", Of: append([]cause.Limit{cause.Network, cause.Outside, cause.GeneratorCPU}, cause.CPU...),
 			Reads: "bytes from and to clients, and documents returned, for each operation",
 			Find:  largeResults, Test: "repeat with fewer documents and fields in the results (limit, projection)",
+		},
+		{
+			Name: "tickets of the storage engine", Of: []cause.Limit{cause.Latches, cause.State},
+			Reads: "operations in the queue, tickets in use and their limits",
+			Find:  fewTickets, Test: "repeat with more tickets (storageEngineConcurrentReadTransactions and …WriteTransactions; before 7.0 wiredTigerConcurrent…): if the throughput rises, this was the cause",
+		},
+		{
+			Name: "checkpoints of the cache", Of: []cause.Limit{cause.Checkpoint, cause.Disk},
+			Reads: "time spent on checkpoints, dirty share of the cache",
+			Find:  longCheckpoints, Test: "repeat with a disk that writes faster, or with fewer writes; compare runs that are longer than a minute, since a checkpoint is written once a minute",
+		},
+		{
+			Name: "plans chosen again and again", Of: append([]cause.Limit{cause.State}, cause.CPU...),
+			Reads: "queries for which several plans were tried, and the time of that (6.0)",
+			Find:  noPlanCached, Test: "repeat with a hint, an index filter, or without the indexes that the query does not need",
+		},
+		{
+			Name: "operations sent to all shards", Of: append([]cause.Limit{cause.Outside, cause.RoundTrip, cause.State}, cause.CPU...),
+			Reads: "operations by how many shards they went to, as a mongos counts them; shards of the cluster",
+			Find:  scattered, Test: "repeat with the shard key in the filter, or with a shard key that the queries have",
+		},
+		{
+			Name: "a connection for each transaction", Of: append([]cause.Limit{cause.Outside}, cause.CPU...),
+			Reads: "connections opened for each transaction",
+			Find:  connecting, Test: "repeat with one client of the driver for all operations: it has a pool of connections",
 		},
 		{
 			Name: "a member that is behind", Of: []cause.Limit{cause.Replication, cause.FlowControl},
@@ -127,4 +154,83 @@ func evicting(v *cause.View) (cause.Found, bool) {
 	}
 	return cause.Found{Part: 0.5, Evidence: fmt.Sprintf("clients' threads evicted %s pages a second from the cache, of which up to %s were not yet written",
 		table.Rounded(rate), table.Share(dirty))}, true
+}
+
+const (
+	// waitingShare is the share of the clients in the queue from which on tickets matter, nearlyAll the share of tickets
+	// that is in use then.
+	waitingShare, nearlyAll = 0.05, 0.8
+)
+
+// fewTickets finds that operations waited for a ticket while nearly all were in use.
+func fewTickets(v *cause.View) (cause.Found, bool) {
+	waiting, used := v.Mean(queued), v.Mean(usedTickets)
+	limit := min(v.Last(readTickets), v.Last(writeTickets))
+	if !(waiting >= waitingShare*v.Threads) || !(used >= nearlyAll*limit) || !(limit > 0) {
+		return cause.Found{}, false
+	}
+	return cause.Found{Of: v.Target, Part: min(1, waiting/(v.Threads*v.Share)), Evidence: fmt.Sprintf("%s operations waited for one of %s tickets of %s on average, and %s were in use",
+		table.Digits.Format(waiting), table.Rounded(limit), v.Target, table.Digits.Format(used))}, true
+}
+
+// leastCheckpoint is the share of the time from which on checkpoints matter.
+const leastCheckpoint = 0.1
+
+func longCheckpoints(v *cause.View) (cause.Found, bool) {
+	seconds := v.Increase(written)
+	share := seconds / v.Seconds
+	if !(share >= leastCheckpoint) {
+		return cause.Found{}, false
+	}
+	part := min(1, share)
+	if v.Limit == cause.Checkpoint {
+		part = 1
+	}
+	text := fmt.Sprintf("%s wrote checkpoints for %s s of %s", v.Target, table.Rounded(seconds), table.Clock(v.Seconds))
+	if dirty := v.Max(cacheDirty); series.IsKnown(dirty) {
+		text += fmt.Sprintf("; up to %s of the cache were not yet written", table.Share(dirty))
+	}
+	return cause.Found{Of: v.Target, Part: part, Evidence: text}, true
+}
+
+// oftenPlanned is the share of the operations from which on the choice of plans matters.
+const oftenPlanned = 0.2
+
+func noPlanCached(v *cause.View) (cause.Found, bool) {
+	n, seconds := v.Increase(plans), v.Increase(planning)
+	part := seconds / (v.Threads * v.Seconds * v.Share)
+	if !(n >= oftenPlanned*executed(v)) || !(part > 0) {
+		return cause.Found{}, false
+	}
+	return cause.Found{Of: v.Target, Part: min(0.95, part), Evidence: fmt.Sprintf("%s tried several plans for %s of %s operations, which took %s ms each: no plan stayed in its cache",
+		v.Target, table.Rounded(n), table.Rounded(executed(v)), table.Milliseconds.Format(seconds/n))}, true
+}
+
+// scattered finds that a router sent most operations to all shards.
+func scattered(v *cause.View) (cause.Found, bool) {
+	all, wide := 0.0, 0.0
+	for to, n := range v.IncreaseBy(targeted, "shards") {
+		all += n
+		if to == "all" || to == "many" {
+			wide += n
+		}
+	}
+	n := v.Last(shards)
+	if !(n >= 2) || !(wide >= 0.5*all) || !(all > 0) {
+		return cause.Found{}, false
+	}
+	return cause.Found{Of: v.Target, Part: wide / all * (1 - 1/n), Evidence: fmt.Sprintf("%s sent %s of %s operations to several or all of the %s shards, since their filter has no shard key",
+		v.Target, table.Rounded(wide), table.Rounded(all), table.Rounded(n))}, true
+}
+
+// newEach is how many connections a transaction opens at least if that is the cause.
+const newEach = 0.5
+
+func connecting(v *cause.View) (cause.Found, bool) {
+	rate := v.Mean(engine.OpenedConnections)
+	each := rate / v.Throughput
+	if !(rate >= 10) || !(each >= newEach) || each > 5 {
+		return cause.Found{}, false
+	}
+	return cause.Found{Of: v.Target, Part: 0.6, Evidence: fmt.Sprintf("clients opened %s connections a second, %.2g for each transaction", table.Rounded(rate), each)}, true
 }

@@ -38,7 +38,7 @@ func ticketQueues(field string) []string {
 // Load of one server, from serverStatus.
 var (
 	replicatedOperations = measure.NewCounter("mongodb_replicated_operations_total", "Operations applied by replication, by kind (opcountersRepl).", "op")
-	_                    = fields.Map(measure.NewCounter("mongodb_connections_created_total", "Connections that clients opened."), "connections.totalCreated")
+	connectionsCreated   = fields.Map(measure.NewCounter("mongodb_connections_created_total", "Connections that clients opened."), "connections.totalCreated")
 	_                    = fields.Map(measure.NewCounter("mongodb_connections_rejected_total", "Connections refused because the limit was reached."), "connections.rejected")
 	_                    = fields.Map(measure.NewCounter("mongodb_network_requests_total", "Requests received over the network."), "network.numRequests")
 	queuedOperations     = fields.Map(measure.NewGauge("mongodb_queued_operations", "Operations waiting for a lock or a ticket (globalLock.currentQueue).", "kind"),
@@ -54,6 +54,8 @@ var (
 	scannedDocuments  = fields.Map(measure.NewCounter("mongodb_scanned_documents_total", "Documents examined by queries."), "metrics.queryExecutor.scannedObjects")
 	collectionScans   = fields.Map(measure.NewCounter("mongodb_collection_scans_total", "Queries that read a whole collection."), "metrics.queryExecutor.collectionScans.total")
 	inMemorySorts     = fields.Map(measure.NewCounter("mongodb_in_memory_sorts_total", "Queries that sorted without an index."), "metrics.operation.scanAndOrder")
+	planSelections    = fields.Map(measure.NewCounter("mongodb_plan_selections_total", "Queries for which the server tried several plans, since the cache had none (6.0)."), "metrics.query.multiPlanner.classicCount + metrics.query.multiPlanner.sbeCount")
+	planSeconds       = fields.Convert(measure.NewCounter("mongodb_plan_selection_seconds_total", "Time spent on trying plans (6.0)."), micro, "metrics.query.multiPlanner.classicMicros + metrics.query.multiPlanner.sbeMicros")
 	writeConflicts    = fields.Map(measure.NewCounter("mongodb_write_conflicts_total", "Writes that conflicted and were tried again."), "metrics.operation.writeConflicts")
 	residentMemory    = fields.Convert(measure.NewGauge("mongodb_resident_memory_bytes", "Memory of the server process."), mebi, "mem.resident")
 	cpuSeconds        = fields.Convert(measure.NewCounter("mongodb_cpu_seconds_total", "CPU time of the server process.", "mode"), micro,
@@ -62,9 +64,9 @@ var (
 
 // Storage engine and admission control, from serverStatus.
 var (
-	_               = fields.Map(measure.NewGauge("mongodb_tickets_in_use", "Storage engine tickets taken by running operations, under the same name in all versions.", "kind"), tickets("out")...)
+	ticketsInUse    = fields.Map(measure.NewGauge("mongodb_tickets_in_use", "Storage engine tickets taken by running operations, under the same name in all versions.", "kind"), tickets("out")...)
 	ticketsLeft     = fields.Map(measure.NewGauge("mongodb_tickets_available", "Storage engine tickets left. Since 7.0 the server adjusts the limit itself, so a low value alone is no reason for alarm.", "kind"), tickets("available")...)
-	_               = fields.Map(measure.NewGauge("mongodb_tickets_limit", "Total number of storage engine tickets.", "kind"), tickets("totalTickets")...)
+	ticketsLimit    = fields.Map(measure.NewGauge("mongodb_tickets_limit", "Total number of storage engine tickets.", "kind"), tickets("totalTickets")...)
 	ticketQueue     = fields.Map(measure.NewGauge("mongodb_ticket_queue_operations", "Operations waiting for a storage engine ticket.", "kind"), ticketQueues("queueLength")...)
 	_               = fields.Convert(measure.NewCounter("mongodb_ticket_wait_seconds_total", "Time that operations waited for a storage engine ticket.", "kind"), micro, ticketQueues("totalTimeQueuedMicros")...)
 	_               = fields.Map(measure.NewGauge("mongodb_cache_bytes", "Data in the WiredTiger cache."), "wiredTiger.cache.bytes currently in the cache")
@@ -73,6 +75,10 @@ var (
 	_               = fields.Map(measure.NewCounter("mongodb_cache_traffic_bytes_total", "Data read into and written from the WiredTiger cache.", "direction"),
 		"read: wiredTiger.cache.bytes read into cache", "written: wiredTiger.cache.bytes written from cache")
 	cacheAppEvictions = fields.Map(measure.NewCounter("mongodb_cache_application_evictions_total", "Pages that clients' threads had to evict themselves; growing means that eviction can't keep up."), "wiredTiger.cache.pages evicted by application threads")
+	checkpointRuns    = fields.Map(measure.NewGauge("mongodb_checkpoint_running", "1 while a checkpoint is written."),
+		"wiredTiger.checkpoint.currently running | wiredTiger.transaction.transaction checkpoint currently running") // 8.0 | before
+	checkpointTime = fields.Convert(measure.NewCounter("mongodb_checkpoint_seconds_total", "Time spent on checkpoints."), milli,
+		"wiredTiger.checkpoint.total time (msecs) | wiredTiger.transaction.transaction checkpoint total time (msecs)") // 8.0 | before
 	checkpointSeconds = fields.Convert(measure.NewGauge("mongodb_checkpoint_last_duration_seconds", "How long the last checkpoint took."), milli,
 		"wiredTiger.checkpoint.most recent time (msecs) | wiredTiger.transaction.transaction checkpoint most recent time (msecs)") // 8.0 | before
 
@@ -129,6 +135,10 @@ var (
 	returned = measure.NewEvidence(measure.Server, measure.RateOf(documents).On("op", "returned"))
 	scans    = measure.NewEvidence(measure.Server, measure.RateOf(collectionScans))
 	sorts    = measure.NewEvidence(measure.Server, measure.RateOf(inMemorySorts))
+	plans    = measure.NewEvidence(measure.Server, measure.RateOf(planSelections))
+	planning = measure.NewEvidence(measure.Server, measure.RateOf(planSeconds))
+	written  = measure.NewEvidence(measure.Server, measure.RateOf(checkpointTime))
+	targeted = measure.NewEvidence(measure.Server, measure.RateOf(targetedOperations))
 )
 
 // The measures of a server.
@@ -138,12 +148,13 @@ var (
 	_ = engine.ServerCPU.Or(measure.RateOf(cpuSeconds))
 	_ = engine.ServerMemory.Or(measure.ValueOf(residentMemory))
 	_ = engine.ClusterSize.Or(measure.ValueOf(setMembers))
+	_ = engine.OpenedConnections.Or(measure.RateOf(connectionsCreated))
 
 	// Each router reports all shards, so operations on shards are not a cost of the router.
 	_ = engine.NewImbalance(40, "imbalance_shard_operations", "operations", "shard",
 		(&measure.Measure{ID: "shard_operations", Unit: measure.PerSecond, Scope: measure.Server, Summary: measure.Cost}).Or(measure.RateOf(shardOperations)))
 
-	_ = engine.NewMeasure(500, "queued_operations", "Queued operations", "operations waiting for a lock or a ticket", measure.Count, measure.Max,
+	queued = engine.NewMeasure(500, "queued_operations", "Queued operations", "operations waiting for a lock or a ticket", measure.Count, measure.Max,
 		measure.ValueOf(queuedOperations))
 	conflicts = engine.NewMeasure(510, "write_conflicts", "Write conflicts", "writes tried again per second", measure.PerSecond, measure.Increase,
 		measure.RateOf(writeConflicts))
@@ -151,7 +162,13 @@ var (
 		measure.ValueOf(cacheDirtyBytes).Over(cacheLimitBytes))
 	evictions = engine.NewMeasure(610, "cache_evictions", "Evictions by clients", "pages per second that clients' threads evict from the WiredTiger cache", measure.PerSecond, measure.Mean,
 		measure.RateOf(cacheAppEvictions))
-	_ = engine.NewMeasure(620, "checkpoint_duration", "WiredTiger checkpoint", "duration of the last checkpoint", measure.Seconds, measure.Max,
+	checkpointing = engine.NewMeasure(622, "checkpoint_in_progress", "WiredTiger checkpoint in progress", "share of the time", measure.Ratio, measure.Mean,
+		measure.ValueOf(checkpointRuns))
+	usedTickets  = engine.NewMeasure(630, "tickets_in_use", "Tickets in use", "of the storage engine, by operations that run", measure.Count, measure.Mean, measure.ValueOf(ticketsInUse))
+	readTickets  = engine.NewMeasure(941, "read_tickets", "Tickets for reads", "limit of the operations that run at the same time in the storage engine", measure.Count, measure.Last, measure.ValueOf(ticketsLimit).On("kind", "read"))
+	writeTickets = engine.NewMeasure(942, "write_tickets", "Tickets for writes", "limit of the operations that run at the same time in the storage engine", measure.Count, measure.Last, measure.ValueOf(ticketsLimit).On("kind", "write"))
+	shards       = engine.NewMeasure(943, "shards", "Shards", "of the cluster", measure.Count, measure.Last, measure.ValueOf(shardCount))
+	_            = engine.NewMeasure(620, "checkpoint_duration", "WiredTiger checkpoint", "duration of the last checkpoint", measure.Seconds, measure.Max,
 		measure.ValueOf(checkpointSeconds))
 	_ = engine.NewMeasure(940, "cache_limit", "WiredTiger cache limit", "configured size of the cache", measure.Bytes, measure.Last, measure.ValueOf(cacheLimitBytes))
 )

@@ -1,7 +1,10 @@
 package mongodb
 
 import (
+	"cmp"
 	"context"
+	"slices"
+	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -60,8 +63,42 @@ func (p *prober) probeSessions(ctx context.Context, s *engine.Status, router boo
 			counts[stateOf(group)] += n
 		}
 	}
+	waitForTickets(s, counts)
 	p.sessions.Set(s, counts)
 	return nil
+}
+
+// inTicketQueue is the state of operations that wait for a ticket of the storage engine.
+const inTicketQueue = "queue of tickets"
+
+// waitForTickets changes running operations into waiting ones, as many as the server counts in its queue beyond those that
+// the list shows to wait. Before 8.0 the list has no queue.
+func waitForTickets(s *engine.Status, counts map[engine.SessionState]float64) {
+	waiting := 0.0
+	for i := range s.Values {
+		if s.Values[i].Metric == queuedOperations {
+			waiting += s.Values[i].V
+		}
+	}
+	var running []engine.SessionState
+	for state, n := range counts {
+		switch state.Class {
+		case engine.Running:
+			running = append(running, state)
+		case engine.Lock, engine.Latch:
+			waiting -= n
+		}
+	}
+	slices.SortFunc(running, func(a, b engine.SessionState) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), strings.Compare(a.Event, b.Event))
+	})
+	for _, state := range running {
+		if moved := min(waiting, counts[state]); moved > 0 {
+			counts[state] -= moved
+			counts[engine.SessionState{Class: engine.Latch, Event: inTicketQueue}] += moved
+			waiting -= moved
+		}
+	}
 }
 
 // isAcknowledged reports whether writes wait until other members have acknowledged them, by the latch in which a write with

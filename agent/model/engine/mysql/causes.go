@@ -275,7 +275,16 @@ func connecting(v *cause.View) (cause.Found, bool) {
 	if !(part > 0) || v.Statements <= 3 { // most of what such a transaction does is to connect
 		part = max(0.5, orZero(part))
 	}
+	if v.PerSecond(Handshakes) >= rate/2 || LooksUpNames(v) { // which have causes of their own
+		part = min(0.4, part)
+	}
 	return cause.Found{Part: part, Evidence: fmt.Sprintf("clients opened %s connections a second, %.2g for each transaction of %s", count(rate), each, statementsText(v.Statements))}, true
+}
+
+// LooksUpNames reports whether the server looks up the name of each new client, and forgets it.
+func LooksUpNames(v *cause.View) bool {
+	off := v.Setting("skip_name_resolve")
+	return (off == "0" || strings.EqualFold(off, "OFF")) && v.Setting("host_cache_size") == "0"
 }
 
 func statementsText(n float64) string {
@@ -413,6 +422,18 @@ func lockedBy(states, what string) func(*cause.View) (cause.Found, bool) {
 		if !(sessions > 0) {
 			return cause.Found{}, false
 		}
+		if v.Limit == cause.Locks { // whose holder is known has a cause of its own
+			part *= 1 - HeldMetadata(v)
+		}
 		return cause.Found{Part: part, Evidence: fmt.Sprintf("%s: %s sessions in that state on average", what, table.Digits.Format(sessions))}, true
 	}
+}
+
+// HeldMetadata is the part of the waits for locks of tables, metadata and the server whose holder is known.
+func HeldMetadata(v *cause.View) float64 {
+	seconds := 0.0
+	for _, held := range v.IncreaseBy(MetadataHeld, "holder") {
+		seconds += held
+	}
+	return min(1, orZero(seconds/(v.Mean(engine.LockSessions)*v.Seconds)))
 }

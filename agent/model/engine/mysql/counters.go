@@ -39,7 +39,7 @@ var (
 	poolReadRequests = variables.Map(measure.NewCounter("mysql_innodb_buffer_pool_read_requests_total", "Logical reads of pages (Innodb_buffer_pool_read_requests)."), "Innodb_buffer_pool_read_requests")
 	poolReads        = variables.Map(measure.NewCounter("mysql_innodb_buffer_pool_reads_total", "Reads of pages that were not in the buffer pool (Innodb_buffer_pool_reads)."), "Innodb_buffer_pool_reads")
 	poolWaits        = variables.Map(measure.NewCounter("mysql_innodb_buffer_pool_wait_free_total", "Waits for a free page (Innodb_buffer_pool_wait_free): the pool is too small or flushing too slow."), "Innodb_buffer_pool_wait_free")
-	_                = variables.Map(measure.NewGauge("mysql_innodb_buffer_pool_pages", "Pages of the buffer pool by what is in them (Innodb_buffer_pool_pages_*).", "state"),
+	poolPages        = variables.Map(measure.NewGauge("mysql_innodb_buffer_pool_pages", "Pages of the buffer pool by what is in them (Innodb_buffer_pool_pages_*).", "state"),
 		"data: Innodb_buffer_pool_pages_data", "dirty: Innodb_buffer_pool_pages_dirty", "free: Innodb_buffer_pool_pages_free",
 		"total: Innodb_buffer_pool_pages_total")
 	_                = variables.Map(measure.NewCounter("mysql_innodb_log_waits_total", "Waits because the log buffer was full (Innodb_log_waits)."), "Innodb_log_waits")
@@ -48,7 +48,7 @@ var (
 	redoFsyncs       = variables.Map(measure.NewCounter("mysql_innodb_log_fsyncs_total", "fsyncs of the redo log (Innodb_os_log_fsyncs)."), "Innodb_os_log_fsyncs")
 	innodbOperations = variables.Map(measure.NewCounter("mysql_innodb_data_operations_total", "InnoDB's reads, writes and fsyncs (Innodb_data_reads, _writes, _fsyncs).", "op"),
 		"read: Innodb_data_reads", "write: Innodb_data_writes", "fsync: Innodb_data_fsyncs")
-	_ = variables.Map(measure.NewCounter("mysql_innodb_data_bytes_total", "Bytes that InnoDB read and wrote (Innodb_data_read, _written).", "op"),
+	innodbBytes = variables.Map(measure.NewCounter("mysql_innodb_data_bytes_total", "Bytes that InnoDB read and wrote (Innodb_data_read, _written).", "op"),
 		"read: Innodb_data_read", "write: Innodb_data_written")
 	checkpointAge = variables.Map(measure.NewGauge("mysql_innodb_checkpoint_age_bytes", "Redo log not yet covered by a checkpoint (Innodb_checkpoint_age; MySQL 8.0.30 and later: Innodb_redo_log_current_lsn minus Innodb_redo_log_checkpoint_lsn)."), "Innodb_checkpoint_age")
 	// MySQL's capacity is the physical one: writes wait from about 85 % of it.
@@ -72,12 +72,17 @@ var (
 		"table: Select_scan", "join: Select_full_join + Select_range_check")
 	_ = variables.Map(measure.NewCounter("mysql_sorts_total", "Sorted rows (Sort_rows), and merge passes of sorts that did not fit into sort_buffer_size (Sort_merge_passes).", "of"),
 		"rows: Sort_rows", "merges: Sort_merge_passes")
+	handshakes   = variables.Map(measure.NewCounter("mysql_tls_handshakes_total", "TLS handshakes with clients that the server finished (Ssl_finished_accepts)."), "Ssl_finished_accepts")
+	flushedPages = variables.Map(measure.NewCounter("mysql_innodb_pages_flushed_for_free_ones_total", "Dirty pages that InnoDB wrote to make room for other pages (Innodb_buffer_pool_pages_lru_flushed; MariaDB)."), "Innodb_buffer_pool_pages_lru_flushed | Innodb_buffer_pool_pages_LRU_flushed")
+	readAhead    = variables.Map(measure.NewCounter("mysql_innodb_read_ahead_pages_total", "Pages that InnoDB read before a statement asked for them, and those of them that it evicted without any use (Innodb_buffer_pool_read_ahead, _rnd, _evicted).", "kind"),
+		"linear: Innodb_buffer_pool_read_ahead", "random: Innodb_buffer_pool_read_ahead_rnd", "evicted: Innodb_buffer_pool_read_ahead_evicted")
 	openedTables = variables.Map(measure.NewCounter("mysql_opened_tables_total", "Tables opened because they were not in the table cache (Opened_tables)."), "Opened_tables")
 )
 
 // Locks and snapshots that sessions hold, which package sessions reads.
 var (
 	LocksHeldSeconds    = measure.NewCounter("mysql_row_locks_held_seconds_total", "Time that clients waited for row locks, by the session that held them for more than a second: its user and what it does (information_schema.INNODB_LOCK_WAITS; MySQL 8: performance_schema.data_lock_waits). Read every two seconds while sessions wait.", "holder")
+	MetadataHeldSeconds = measure.NewCounter("mysql_metadata_locks_held_seconds_total", "Time that clients waited for locks of tables, metadata or the whole server, by the session that held them for more than a second: its user and what it does (performance_schema.metadata_locks, or MariaDB's METADATA_LOCK_INFO). Read every two seconds while sessions wait.", "holder")
 	SnapshotHeldSeconds = measure.NewCounter("mysql_snapshot_held_seconds_total", "Time for which the oldest transaction was older than five seconds, by its session: its user and what it does (information_schema.INNODB_TRX). Read every four seconds while the history list is long.", "holder")
 )
 
@@ -85,11 +90,14 @@ var (
 var (
 	_ = engine.Deadlocks.Or(measure.RateOf(deadlocks))
 
-	_ = engine.PageMisses.Or(measure.RateOf(poolReads).Over(poolReadRequests))
-	_ = engine.PagesRead.Or(measure.RateOf(poolReads))
-	_ = engine.RefusedConnections.Or(measure.RateOf(refused))
-	_ = engine.OpenedConnections.Or(measure.RateOf(attempts))
-	_ = engine.NewMeasure(605, "buffer_pool_waits", "Waits for a free page", "per second: the buffer pool is too small or flushing too slow", measure.PerSecond, measure.Increase,
+	_          = engine.PageMisses.Or(measure.RateOf(poolReads).Over(poolReadRequests))
+	_          = engine.PagesRead.Or(measure.RateOf(poolReads))
+	_          = engine.RefusedConnections.Or(measure.RateOf(refused))
+	_          = engine.OpenedConnections.Or(measure.RateOf(attempts))
+	dirtyPages = engine.NewMeasure(607, "dirty_pages", "Dirty pages", "pages of the buffer pool that are not yet written", measure.Count, measure.Mean,
+		measure.ValueOf(poolPages).On("state", "dirty"))
+	allPages  = engine.NewMeasure(608, "buffer_pool_pages", "Pages of the buffer pool", "", measure.Count, measure.Last, measure.ValueOf(poolPages).On("state", "total"))
+	freeWaits = engine.NewMeasure(605, "buffer_pool_waits", "Waits for a free page", "per second: the buffer pool is too small or flushing too slow", measure.PerSecond, measure.Increase,
 		measure.RateOf(poolWaits))
 	checkpointBytes = engine.NewMeasure(610, "checkpoint_age", "InnoDB checkpoint age", "redo log not yet covered by a checkpoint", measure.Bytes, measure.Max,
 		measure.ValueOf(checkpointAge))
@@ -112,9 +120,17 @@ var (
 	// LockWaitRate is waits for row locks a second.
 	LockWaitRate    = measure.NewEvidence(measure.Server, measure.RateOf(rowLockWaits))
 	LocksHeld       = measure.NewEvidence(measure.Server, measure.RateOf(LocksHeldSeconds))
+	MetadataHeld    = measure.NewEvidence(measure.Server, measure.RateOf(MetadataHeldSeconds))
 	SnapshotHeld    = measure.NewEvidence(measure.Server, measure.RateOf(SnapshotHeldSeconds))
 	commitsInBinlog = measure.NewEvidence(measure.Server, measure.RateOf(binlogCommits))
-	groupsInBinlog  = measure.NewEvidence(measure.Server, measure.RateOf(groupCommits))
+	// Handshakes are the TLS handshakes of clients.
+	Handshakes     = measure.NewEvidence(measure.Server, measure.RateOf(handshakes))
+	flushedForRoom = measure.NewEvidence(measure.Server, measure.RateOf(flushedPages))
+	readBefore     = measure.NewEvidence(measure.Server, measure.RateOf(readAhead).On("kind", "linear", "random"))
+	readForNothing = measure.NewEvidence(measure.Server, measure.RateOf(readAhead).On("kind", "evicted"))
+	bytesWritten   = measure.NewEvidence(measure.Server, measure.RateOf(innodbBytes).On("op", "write"))
+	writtenTwice   = measure.NewEvidence(measure.Server, measure.RateOf(doublewriteBytes))
+	groupsInBinlog = measure.NewEvidence(measure.Server, measure.RateOf(groupCommits))
 )
 
 // The cost of one transaction of the run on a server.

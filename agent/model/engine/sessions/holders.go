@@ -34,8 +34,8 @@ FROM information_schema.INNODB_TRX t JOIN information_schema.PROCESSLIST p ON p.
 
 // held adds up the time for which sessions held something, by session.
 type held struct {
-	locks, snapshots sums
-	waited           bool // sessions waited at the previous tick
+	locks, snapshots, metadata sums
+	waited                     bool // sessions waited at the previous tick
 }
 
 // sums are seconds by session. A counter that begins with its first value would not have grown, so a new name is set to
@@ -136,11 +136,15 @@ func (s *sums) set(out *engine.Status, m *measure.Metric) {
 
 // holderName names a session by its user and what it does.
 func holderName(row mysql.Row) string {
-	user := table.Plain(row.Text("user"))
-	if strings.EqualFold(row.Text("command"), "Sleep") {
+	return nameOf(row.Text("user"), strings.EqualFold(row.Text("command"), "Sleep"), row.Text("verb"))
+}
+
+func nameOf(user string, idle bool, statement string) string {
+	user = table.Plain(user)
+	if idle {
 		return user + " (idle in a transaction)"
 	}
-	words := strings.FieldsFunc(strings.ToUpper(row.Text("verb")), func(r rune) bool { return r < 'A' || r > 'Z' })
+	words := strings.FieldsFunc(strings.ToUpper(statement), func(r rune) bool { return r < 'A' || r > 'Z' })
 	if len(words) == 0 {
 		return user
 	}

@@ -83,6 +83,7 @@ type Detail struct {
 	locksAt time.Time
 	held    held
 	inno    innoDB
+	logins  logins
 }
 
 type state = engine.SessionState
@@ -93,7 +94,7 @@ func New() mysql.Detail { return &Detail{} }
 // Needs implements mysql.Detail.
 func (d *Detail) Needs() mysql.Needs {
 	return mysql.Needs{
-		Status:    []string{"Innodb_row_lock_current_waits", "Innodb_data_pending_reads", "Threads_connected", flowControlActive},
+		Status:    []string{"Innodb_row_lock_current_waits", "Innodb_data_pending_reads", "Threads_connected", flowControlActive, loginsVariable},
 		Variables: []string{"performance_schema", "thread_handling"},
 		Options:   engine.OptionChecks{engine.OptionSessions: engine.OneOf(engine.On, engine.Off, engine.Cluster)},
 	}
@@ -152,6 +153,9 @@ func (d *Detail) Read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, ou
 			return err
 		}
 	}
+	if err := d.readWaits(own, q, tick, counts, out); err != nil {
+		return err
+	}
 	if n, ok := tick.Status.Number("Innodb_data_pending_reads"); ok {
 		for s, seen := range counts { // visible in performance_schema
 			if s.Class == engine.Disk {
@@ -165,6 +169,20 @@ func (d *Detail) Read(ctx context.Context, q mysql.Querier, tick *mysql.Tick, ou
 	}
 	d.states.Set(out, counts)
 	return nil
+}
+
+// readWaits reads what is asked only while sessions wait or connect.
+func (d *Detail) readWaits(ctx context.Context, q mysql.Querier, tick *mysql.Tick, counts map[state]float64, out *engine.Status) error {
+	waiting := 0.0
+	for s, n := range counts {
+		if s.Class == engine.Lock {
+			waiting += n
+		}
+	}
+	if err := d.readMetadata(ctx, q, tick, waiting, out); err != nil {
+		return err
+	}
+	return d.logins.read(ctx, q, tick, out)
 }
 
 // holdBack changes the sessions that commit on a Galera node into waits for flow control, which

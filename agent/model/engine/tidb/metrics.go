@@ -65,6 +65,7 @@ var (
 	executeErrors    = measure.NewCounter("tidb_execute_errors_total", "Errors of statements by code, absent before the first one (kv:9007 is a write conflict, executor:1213 a deadlock).", "code")
 	pessimisticRetry = numbers.Map(measure.NewCounter("tidb_pessimistic_retries_total", "Statements repeated because of a conflict in a pessimistic transaction."), "tidb_session_statement_pessimistic_retry_count_sum")
 	kvBackoffs       = measure.NewCounter("tidb_kv_backoffs_total", "Waits before a request to the storage was repeated, by cause (txnLock, regionMiss …).", "cause")
+	backoffSeconds   = measure.NewCounter("tidb_kv_backoff_seconds_total", "Time of the waits before a request to the storage was repeated, by cause.", "cause")
 	planCacheHits    = measure.NewCounter("tidb_plan_cache_hits_total", "Statements whose plan was in the cache.", "kind")
 	planCacheMisses  = measure.NewCounter("tidb_plan_cache_misses_total", "Statements whose plan was not in the cache.", "kind")
 	cpuSeconds       = numbers.Map(measure.NewCounter("tidb_cpu_seconds_total", "CPU time of the TiDB server."), "process_cpu_seconds_total")
@@ -79,13 +80,19 @@ var (
 	_ = engine.ServerCPU.Or(measure.RateOf(cpuSeconds))
 	_ = engine.ServerMemory.Or(measure.ValueOf(residentMemory))
 
-	_ = engine.NewMeasure(500, "command_errors", "Failed commands", "per second", measure.PerSecond, measure.Increase, measure.RateOf(commandErrors))
-	_ = engine.NewMeasure(510, "pessimistic_retries", "Pessimistic retries", "statements repeated because of a conflict per second", measure.PerSecond, measure.Increase,
+	_       = engine.NewMeasure(500, "command_errors", "Failed commands", "per second", measure.PerSecond, measure.Increase, measure.RateOf(commandErrors))
+	retries = engine.NewMeasure(510, "pessimistic_retries", "Pessimistic retries", "statements repeated because of a conflict per second", measure.PerSecond, measure.Increase,
 		measure.RateOf(pessimisticRetry))
 	_ = engine.NewMeasure(520, "kv_backoffs", "Storage backoffs", "waits before a request to TiKV was repeated per second", measure.PerSecond, measure.Mean,
 		measure.RateOf(kvBackoffs))
 	_ = engine.NewMeasure(530, "plan_cache_hits", "Plan cache hits", "share of the statements whose plan was in the cache", measure.Ratio, measure.Mean,
 		measure.RateOf(planCacheHits).Over(planCacheHits, planCacheMisses))
+)
+
+// Counters that causes read.
+var (
+	backoffTime  = measure.NewEvidence(measure.Server, measure.RateOf(backoffSeconds))
+	failedByCode = measure.NewEvidence(measure.Server, measure.RateOf(executeErrors))
 )
 
 // metrics are the values of the status port as last read.
@@ -217,6 +224,7 @@ var byLabel = []struct {
 	{statementsTotal, "tidb_executor_statement_total", "type"},
 	{executeErrors, "tidb_server_execute_error_total", "type"},
 	{kvBackoffs, "tidb_tikvclient_backoff_seconds_count", "type"},
+	{backoffSeconds, "tidb_tikvclient_backoff_seconds_sum", "type"},
 	{planCacheHits, "tidb_server_plan_cache_total", "type"},
 	{planCacheMisses, "tidb_server_plan_cache_miss_total", "type"},
 }

@@ -22,7 +22,8 @@ const (
 // the current one. Sums over all periods from a certain one on are counters.
 const (
 	summary = `SELECT /*+ MAX_EXECUTION_TIME(1000) */ UNIX_TIMESTAMP(SUMMARY_BEGIN_TIME) AS since, SCHEMA_NAME AS name, DIGEST AS digest, PLAN_DIGEST AS plan_id, %[1]s AS instance,
-EXEC_COUNT AS executions, SUM_LATENCY AS latency, SUM_ERRORS AS errors, AVG_AFFECTED_ROWS AS affected, AVG_PROCESSED_KEYS AS examined%[2]s
+EXEC_COUNT AS executions, SUM_LATENCY AS latency, SUM_ERRORS AS errors, AVG_AFFECTED_ROWS AS affected, AVG_PROCESSED_KEYS AS examined,
+AVG_PROCESS_TIME AS storage, AVG_WAIT_TIME AS queue, AVG_BACKOFF_TIME AS backoff%[2]s
 FROM information_schema.%[3]s LIMIT %[4]d`
 	// resultRows is missing in versions before 6.
 	resultRows    = ", AVG_RESULT_ROWS AS sent"
@@ -129,6 +130,7 @@ func readPeriods(ctx context.Context, q mysql.Querier, prefix, table string) (ma
 			Executions: executions, Seconds: n("latency") * nanosecond, Errors: n("errors"),
 			// These are means, which some versions round down.
 			RowsExamined: executions * n("examined"), RowsSent: executions * n("sent"), RowsAffected: executions * n("affected"),
+			StorageSeconds: executions * n("storage") * nanosecond, QueueSeconds: executions * n("queue") * nanosecond, BackoffSeconds: executions * n("backoff") * nanosecond,
 		}
 	}
 	return counted, nil
@@ -150,6 +152,7 @@ func total(counted map[period]engine.StatementCounts, from float64, before *engi
 			was := &before.Statements[i]
 			if is := sums[[2]string{was.Schema, was.Digest}]; is != nil && is.Executions >= was.Executions {
 				is.RowsExamined, is.RowsSent, is.RowsAffected = max(is.RowsExamined, was.RowsExamined), max(is.RowsSent, was.RowsSent), max(is.RowsAffected, was.RowsAffected)
+				is.StorageSeconds, is.QueueSeconds, is.BackoffSeconds = max(is.StorageSeconds, was.StorageSeconds), max(is.QueueSeconds, was.QueueSeconds), max(is.BackoffSeconds, was.BackoffSeconds)
 			}
 		}
 	}
