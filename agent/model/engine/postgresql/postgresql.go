@@ -12,6 +12,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/model/engine"
@@ -48,6 +50,9 @@ func open(t engine.Target, log *slog.Logger) (engine.Prober, error) {
 	}
 	if _, _, err := net.SplitHostPort(t.Address); err != nil && !strings.HasPrefix(t.Address, "/") {
 		return nil, fmt.Errorf("postgresql: address %q is neither host:port nor the path of a socket", t.Address)
+	}
+	if info, err := os.Stat(t.Address); strings.HasPrefix(t.Address, "/") && err == nil && info.IsDir() {
+		t.Address = filepath.Join(t.Address, ".s.PGSQL.5432") // as client libraries do
 	}
 	if err := (engine.OptionChecks{
 		OptionDatabase:        nil,

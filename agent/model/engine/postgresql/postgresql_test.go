@@ -2,8 +2,10 @@ package postgresql
 
 import (
 	"log/slog"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 )
@@ -28,6 +30,15 @@ func TestOpen(t *testing.T) {
 		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%+v: %v, want %q", test.target, err, test.want)
 		}
+	}
+}
+
+// A folder is the one of the socket, as for client libraries.
+func TestFolderOfSocket(t *testing.T) {
+	folder := t.TempDir()
+	_, err := probe(t, newTestProber(t, folder), time.Second)
+	if want := "socket " + filepath.Join(folder, ".s.PGSQL.5432") + " does not exist"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
 	}
 }
 
