@@ -91,6 +91,26 @@ var publicCases = []struct {
 	}},
 	{folder: "other-tools", left: "no tool's output was recognised"},
 	{folder: "fileio-two", runs: []caseRun{{title: "ext4.log 8 threads", reads: 1000.5}, {title: "xfs.log 8 threads", reads: 2000.75}}},
+	{folder: "pasted-indented", runs: []caseRun{
+		{title: "notes.txt 8 threads", workload: "tpcb-like", threads: 8, tps: 803.714402, latency: 0.009951, seconds: 30, labels: "scale=50 jobs=2"},
+		{title: "notes.txt 8 threads", tps: 2809.500113, latency: 0.002849, seconds: 20},
+		{title: "report.txt", tps: 114.5, latency: 0.01421, seconds: 60.0088},
+	}},
+	{folder: "pasted-quoted", runs: []caseRun{
+		{title: "bold.txt 4 threads", tps: 20444.25, labels: "scale=20 protocol=prepared"},
+		{title: "comments.txt 4 threads", workload: "select-only", tps: 20222.5}, {title: "comments.txt 4 threads", tps: 20333.25},
+		{title: "mail.txt 4 threads", tps: 20111.5, labels: "scale=20"},
+	}},
+	{folder: "pasted-remarks", runs: []caseRun{{threads: 4, tps: 4012.5, latency: 0.00199, seconds: 60.01, result: "succeeded"}}},
+	{folder: "excerpts", runs: []caseRun{
+		{title: "pgbench.txt 4 threads", tps: 2514.5}, {title: "pgbench.txt", tps: 2577.75}, {title: "pgbench.txt", tps: 2761.5}, {title: "pgbench.txt", tps: 2883.25},
+		{title: "sysbench.txt", tps: 5512.25}, {title: "sysbench.txt", tps: 6012.5}, {title: "sysbench.txt", tps: 7012.75},
+	}},
+	{folder: "two-tools", runs: []caseRun{
+		{title: "all.txt 4 threads", tps: 3512.5}, {title: "all.txt 16 threads", workload: "core", tps: 100000 / 10.105},
+		{title: "all.txt 4 threads", workload: "select-only", tps: 1512.25},
+	}},
+	{folder: "gotpc-mean", runs: []caseRun{{latency: 4878.1 / 21500}}},
 	{folder: "k6", left: "no tool's output was recognised"},
 }
 

@@ -187,13 +187,17 @@ func (r *exportCommand) resolve(name string) ([]rundir.Directory, error) {
 		dir, err := r.findRun(name)
 		return []rundir.Directory{dir}, err
 	}
-	t, err := recognise(r.tools, name, r.tool)
+	found, err := recognise(r.tools, name, r.tool)
 	if err != nil {
 		return nil, err
 	}
-	made, err := r.importLog(r.temp, nil, ingest.Log{Path: name, Tool: t}, r.startOf(r.logs), nil, filesBeside{})
-	if err != nil {
-		return nil, err
+	var made []ingest.Imported
+	for i, t := range found {
+		more, err := r.importLog(r.temp, nil, ingest.Log{Path: name, Tool: t}, r.startOf(r.logs), nil, filesBeside{})
+		if err != nil && (i == 0 || !errors.Is(err, ingest.ErrNoRuns)) {
+			return nil, err
+		}
+		made = append(made, more...)
 	}
 	r.logs++
 	var dirs []rundir.Directory

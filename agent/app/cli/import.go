@@ -190,6 +190,13 @@ func (r *importCommand) run(s Streams) error {
 		progress.Count("import", i, len(logs), "logs")
 		made, err := r.importRuns(s, earlier, log, r.startOf(i), beside)
 		all = append(all, made...)
+		for _, other := range log.Others {
+			made, otherErr := r.importRuns(s, earlier, log.Of(other), r.startOf(i), beside)
+			all = append(all, made...)
+			if errors.Is(err, ingest.ErrNoRuns) || !errors.Is(otherErr, ingest.ErrNoRuns) {
+				err = otherErr
+			}
+		}
 		switch folder := folderOf(folders, log.Path); {
 		case errors.Is(err, ingest.ErrNoRuns) && folder != nil:
 			folder.Left[ingest.WithoutRun]++
@@ -437,12 +444,12 @@ func (r *importCommand) search() (logs []ingest.Log, folders []foundFolder, fail
 				continue
 			}
 		}
-		t, err := recognise(r.tools, name, r.tool)
+		found, err := recognise(r.tools, name, r.tool)
 		if err != nil {
 			failed = append(failed, err)
 			continue
 		}
-		logs = append(logs, ingest.Log{Path: name, Tool: t})
+		logs = append(logs, ingest.Log{Path: name, Tool: found[0], Others: found[1:]})
 	}
 	return logs, folders, failed
 }
@@ -532,18 +539,18 @@ var startWords = map[rundir.StartSource]string{
 	rundir.StartFromFile:   "estimated from the file's last change",
 }
 
-// recognise returns the named tool, or the tool that a log's content indicates.
-func recognise(tools tool.Set, path, name string) (*tool.Tool, error) {
+// recognise returns the named tool, or the tools that a log's content indicates.
+func recognise(tools tool.Set, path, name string) ([]*tool.Tool, error) {
 	if name != "" {
 		if t := tools.ByName(name); t != nil {
-			return t, nil
+			return []*tool.Tool{t}, nil
 		}
 		return nil, unknownTool(name, tools)
 	}
-	t, err := ingest.Recognise(path, tools)
-	if err == nil && t == nil {
+	found, err := ingest.Recognise(path, tools)
+	if err == nil && len(found) == 0 {
 		head, headErr := ingest.Head(path)
 		err = withHint(errors.Join(fmt.Errorf("no benchmark tool's output recognised in %s", path), headErr), unrecognised(head))
 	}
-	return t, err
+	return found, err
 }

@@ -85,8 +85,13 @@ func parse(s Streams, tools tool.Set, name, file string) error {
 		if follow.IsUTF16(head) {
 			return fmt.Errorf("read %s: %w", label, follow.ErrUTF16)
 		}
-		if t = tools.Sniff(head); t == nil {
+		found := tools.SniffAll(head)
+		if len(found) == 0 {
 			return withHint(fmt.Errorf("no benchmark tool's output recognised in %s", label), unrecognised(head))
+		}
+		t = found[0]
+		for _, other := range found[1:] {
+			s.notice("%s also has output of %s, which --tool %s parses", label, other.Name, other.Name)
 		}
 	}
 	n, err := parseLines(r, t, s.Out)

@@ -25,7 +25,9 @@ type Line struct {
 // leaves after a truncation, and from the last carriage return on, with which a progress display
 // overwrites itself.
 func Text(line []byte) []byte {
-	line = bytes.TrimLeft(line, "\x00")
+	for len(line) > 0 && line[0] == 0 {
+		line = line[1:]
+	}
 	if bytes.IndexByte(line, '\r') < 0 { // nearly always, and many times as fast as a search from the end
 		return line
 	}

@@ -69,6 +69,9 @@ func (s *Stripper) object(line []byte, l *Line) ([]byte, bool) {
 				begin, found = len(s.buffer), true
 				s.unescape(raw)
 				text = s.buffer[begin:]
+				if plainText, escaped := s.escapes(text, l); escaped {
+					text = plainText
+				}
 			} else if at, _, ok := s.date(raw); ok && isOneOf(key, timeKeys) {
 				l.Time = at
 			}
@@ -100,10 +103,16 @@ func isOneOf(key []byte, all [][]byte) bool {
 // quotedString returns the content of the JSON string at the beginning of a text, escaped as it is, and what follows.
 func quotedString(text []byte) (content, rest []byte, ok bool) {
 	for i := 1; i < len(text); i++ {
-		switch text[i] {
-		case '\\':
-			i++
-		case '"':
+		n := bytes.IndexByte(text[i:], '"')
+		if n < 0 {
+			break
+		}
+		i += n
+		escapes := i - 1
+		for text[escapes] == '\\' {
+			escapes--
+		}
+		if (i-escapes)%2 == 1 { // an even number of backslashes before it
 			return text[1:i], text[i+1:], true
 		}
 	}
@@ -113,12 +122,13 @@ func quotedString(text []byte) (content, rest []byte, ok bool) {
 // unescape appends the content of a JSON string to the buffer.
 func (s *Stripper) unescape(raw []byte) {
 	for i := 0; i < len(raw); i++ {
-		c := raw[i]
-		if c != '\\' || i+1 == len(raw) {
-			s.buffer = append(s.buffer, c)
-			continue
+		n := bytes.IndexByte(raw[i:], '\\')
+		if n < 0 || i+n+1 == len(raw) {
+			s.buffer = append(s.buffer, raw[i:]...)
+			return
 		}
-		i++
+		s.buffer = append(s.buffer, raw[i:i+n]...)
+		i += n + 1
 		switch raw[i] {
 		case 'n':
 			s.buffer = append(s.buffer, '\n')
@@ -155,17 +165,25 @@ func hex(c byte) int {
 
 // quoted takes the line out of an element of a JSON list of strings, one element a line: Ansible's stdout_lines.
 func (s *Stripper) quoted(line []byte, _ *Line) ([]byte, bool) {
-	text := bytes.TrimRight(bytes.TrimLeft(line, " \t"), " \r")
-	if len(text) < 2 || text[0] != '"' {
+	blanks := 0
+	for blanks < len(line) && (line[blanks] == ' ' || line[blanks] == '\t') {
+		blanks++
+	}
+	if blanks == len(line) || line[blanks] != '"' {
 		return nil, false
 	}
+	text := bytes.TrimRight(line[blanks:], " \r")
 	content, rest, ok := quotedString(text)
 	if !ok || len(rest) > 1 || len(rest) == 1 && rest[0] != ',' {
 		return nil, false
 	}
 	begin := len(s.buffer)
 	s.unescape(content)
-	return s.buffer[begin:], true
+	line = s.buffer[begin:]
+	if plainText, escaped := s.escapes(line, nil); escaped {
+		line = plainText
+	}
+	return line, true
 }
 
 // longestName bounds the name of a container.
@@ -173,28 +191,46 @@ const longestName = 80
 
 // container is docker compose's: the name, padded with blanks, "| ".
 func (s *Stripper) container(line []byte, l *Line) ([]byte, bool) {
-	bar := bytes.IndexByte(line[:min(len(line), longestName)], '|')
+	end := 1 // of the name
+	for end < len(line) && isNameByte[line[end]] {
+		end++
+	}
+	if end >= len(line) || line[end] != ' ' || end > longestName {
+		return nil, false
+	}
+	bar := end + 1
+	for bar < len(line) && line[bar] == ' ' && bar < longestName {
+		bar++
+	}
+	if bar >= len(line) || line[bar] != '|' {
+		return nil, false
+	}
 	if bar < 2 || line[bar-1] != ' ' || bar+1 < len(line) && line[bar+1] != ' ' {
 		return nil, false
 	}
-	name := bytes.TrimRight(line[:bar], " ")
-	if !isName(name) || isNumbers(name) {
+	name := line[:end]
+	if isNumbers(name) {
 		return nil, false
 	}
 	l.Source = name
 	return line[min(bar+2, len(line)):], true
 }
 
-func isName(name []byte) bool {
-	if len(name) == 0 {
-		return false
+// isNameByte are the bytes of names of containers, hosts and programs.
+var isNameByte = func() (is [256]bool) {
+	for _, c := range []byte(word) {
+		is[c] = true
 	}
+	return is
+}()
+
+func isName(name []byte) bool {
 	for _, c := range name {
-		if !('a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9' || c == '-' || c == '_' || c == '.') {
+		if !isNameByte[c] {
 			return false
 		}
 	}
-	return true
+	return len(name) > 0
 }
 
 // pod is kubectl's: [pod/NAME/CONTAINER].
@@ -210,7 +246,7 @@ func (s *Stripper) pod(line []byte, l *Line) ([]byte, bool) {
 
 // job is the form of `gh run view --log`: the job, the step and the time, separated by tabs.
 func (s *Stripper) job(line []byte, l *Line) ([]byte, bool) {
-	first := bytes.IndexByte(line, '\t')
+	first := bytes.IndexByte(line[:min(len(line), longestHeader)], '\t')
 	if first < 1 {
 		return nil, false
 	}
@@ -287,21 +323,46 @@ func number(text []byte, n int) (v int, ok bool) {
 // date reads a date and time such as 2024-05-10T11:14:15.123Z, with a blank for T, a comma before the fraction, and with
 // or without a zone (then local). YCSB's own status lines have a colon before the fraction: they are not a prefix.
 func (s *Stripper) date(text []byte) (at time.Time, rest []byte, ok bool) {
-	year, ok1 := number(text, 4)
-	if !ok1 || len(text) < 19 || text[4] != '-' && text[4] != '/' || text[7] != text[4] || text[10] != 'T' && text[10] != ' ' {
+	if len(text) < 19 || text[4] != '-' && text[4] != '/' || text[7] != text[4] || text[10] != 'T' && text[10] != ' ' {
 		return at, nil, false
 	}
-	mon, ok2 := number(text[5:], 2)
-	day, ok3 := number(text[8:], 2)
-	if !ok2 || !ok3 || mon < 1 || mon > 12 || day < 1 || day > 31 {
-		return at, nil, false
-	}
-	h, m, sec, nano, rest, ok := clock(text[11:])
+	_, _, sec, nano, rest, ok := clock(text[11:])
 	if !ok {
 		return at, nil, false
 	}
-	zone, rest := zoneOf(rest)
-	return time.Date(year, time.Month(mon), day, h, m, sec, nano, zone), rest, len(rest) == 0 || rest[0] == ' ' || rest[0] == ']' || rest[0] == '\t'
+	zone, rest := zoneText(rest)
+	if len(rest) > 0 && rest[0] != ' ' && rest[0] != ']' && rest[0] != '\t' {
+		return at, nil, false
+	}
+	begin, ok := s.minute.begin(text[:len("2024-05-10T11:14")], zone)
+	return begin.Add(time.Duration(sec)*time.Second + time.Duration(nano)), rest, ok
+}
+
+// minute is when the minute of the last date began. Most lines of a log have the minute of the line before, and a time
+// zone is expensive to look up.
+type minute struct {
+	text [len("2024-05-10T11:14") + len("+01:00")]byte
+	size int
+	at   time.Time
+}
+
+// begin returns when a minute began. zone is empty if it is local.
+func (m *minute) begin(text, zone []byte) (time.Time, bool) {
+	if n := len(text); m.size == n+len(zone) && string(m.text[:n]) == string(text) && string(m.text[n:m.size]) == string(zone) {
+		return m.at, true
+	}
+	year, ok := number(text, 4)
+	mon, ok2 := number(text[5:], 2)
+	day, ok3 := number(text[8:], 2)
+	h, ok4 := number(text[11:], 2)
+	min, ok5 := number(text[14:], 2)
+	location, ok6 := zoneOf(zone)
+	if !ok || !ok2 || !ok3 || !ok4 || !ok5 || !ok6 || mon < 1 || mon > 12 || day < 1 || day > 31 {
+		return time.Time{}, false
+	}
+	m.size = copy(m.text[copy(m.text[:], text):], zone) + len(text)
+	m.at = time.Date(year, time.Month(mon), day, h, min, 0, 0, location)
+	return m.at, true
 }
 
 // clock reads a time of day such as 11:14:15.123.
@@ -325,31 +386,42 @@ func clock(text []byte) (h, m, sec, nano int, rest []byte, ok bool) {
 	return h, m, sec, nano, rest, true
 }
 
-// zoneOf reads Z, +0100 or +01:00; without one the time is local.
-func zoneOf(rest []byte) (*time.Location, []byte) {
-	if len(rest) > 0 && rest[0] == 'Z' {
-		return time.UTC, rest[1:]
+// zoneText returns the Z, +0100 or +01:00 with which a text begins, or nothing, and the rest.
+func zoneText(text []byte) (zone, rest []byte) {
+	if len(text) > 0 && text[0] == 'Z' {
+		return text[:1], text[1:]
 	}
-	if len(rest) < 5 || rest[0] != '+' && rest[0] != '-' {
-		return time.Local, rest
+	if len(text) < 5 || text[0] != '+' && text[0] != '-' {
+		return nil, text
 	}
-	minutes := rest[3:]
-	if minutes[0] == ':' {
-		minutes = minutes[1:]
+	size := 5
+	if text[3] == ':' {
+		size = 6
 	}
-	h, ok1 := number(rest[1:], 2)
-	m, ok2 := number(minutes, 2)
-	if !ok1 || !ok2 {
-		return time.Local, rest
+	if len(text) < size || !areDigits(text[1:3]) || !areDigits(text[size-2:size]) {
+		return nil, text
 	}
+	return text[:size], text[size:]
+}
+
+// zoneOf returns the zone of such a text; without one the time is local.
+func zoneOf(text []byte) (*time.Location, bool) {
+	if len(text) == 0 {
+		return time.Local, true
+	}
+	if text[0] == 'Z' {
+		return time.UTC, true
+	}
+	h, ok1 := number(text[1:], 2)
+	m, ok2 := number(text[len(text)-2:], 2)
 	offset := 3600*h + 60*m
-	if rest[0] == '-' {
+	if text[0] == '-' {
 		offset = -offset
 	}
 	if offset == 0 {
-		return time.UTC, minutes[2:]
+		return time.UTC, ok1 && ok2
 	}
-	return time.FixedZone("", offset), minutes[2:]
+	return time.FixedZone("", offset), ok1 && ok2
 }
 
 // dated is a date and time, perhaps in brackets, with what logging programs add to it.
@@ -368,6 +440,7 @@ func (s *Stripper) dated(line []byte, l *Line) ([]byte, bool) {
 	l.Time = at
 	rest = trimBlank(rest)
 	switch {
+	case len(rest) == 0:
 	case isStream(rest): // GitLab CI: two digits, O or E, and a blank or + for a continued line
 		rest = rest[4:]
 	case bytes.HasPrefix(rest, []byte("stdout ")) || bytes.HasPrefix(rest, []byte("stderr ")): // containerd: stdout F
@@ -401,6 +474,9 @@ const longestHeader = 200
 
 // logHeader is log4j's after the time: level, thread in brackets and logger in any order, and " - ".
 func logHeader(rest []byte) ([]byte, bool) {
+	if c := rest[0]; c != ' ' && (c != '[' || len(rest) > 1 && rest[1] == ' ') && (c < 'A' || c > 'Z') {
+		return nil, false
+	}
 	head := rest[:min(len(rest), longestHeader)]
 	end := bytes.Index(head, []byte(" - "))
 	if end < 0 {
@@ -462,40 +538,59 @@ func month(line []byte) time.Month {
 
 // classic is syslog's time of RFC 3164, as journalctl and ts print it: the year is missing.
 func (s *Stripper) classic(line []byte, l *Line) ([]byte, bool) {
-	mon := month(line)
-	if mon == 0 || len(line) < 15 {
+	if len(line) < 15 || line[3] != ' ' || line[6] != ' ' {
 		return nil, false
 	}
-	day, ok := number(bytes.TrimLeft(line[4:6], " "), len(bytes.TrimLeft(line[4:6], " ")))
-	h, m, sec, nano, rest, isClock := clock(line[min(7, len(line)):])
-	if !ok || !isClock || line[6] != ' ' || len(rest) > 0 && rest[0] != ' ' {
+	_, _, sec, nano, rest, ok := clock(line[7:])
+	if !ok || len(rest) > 0 && rest[0] != ' ' {
 		return nil, false
 	}
-	l.Time = s.year(mon, day, h, m, sec, nano)
+	begin, ok := s.minute.withoutYear(line[:len("May 10 11:14")], s.Written)
+	if !ok {
+		return nil, false
+	}
+	l.Time = begin.Add(time.Duration(sec)*time.Second + time.Duration(nano))
 	return s.sender(trimBlank(rest)), true
 }
 
-// year completes a date: the latest one that is not after the log was written.
-func (s *Stripper) year(mon time.Month, day, h, m, sec, nano int) time.Time {
-	written := s.Written
+// withoutYear returns when a minute began whose year is missing: the latest one that is not after the log was written.
+func (m *minute) withoutYear(text []byte, written time.Time) (time.Time, bool) {
+	if string(m.text[:m.size]) == string(text) {
+		return m.at, true
+	}
+	mon := month(text)
+	day, ok1 := number(text[4:], 2)
+	if text[4] == ' ' { // before a day of one digit
+		day, ok1 = number(text[5:], 1)
+	}
+	h, ok2 := number(text[7:], 2)
+	min, ok3 := number(text[10:], 2)
+	if mon == 0 || !ok1 || !ok2 || !ok3 {
+		return time.Time{}, false
+	}
 	if written.IsZero() {
 		written = time.Now()
 	}
-	at := time.Date(written.Year(), mon, day, h, m, sec, nano, time.Local)
+	at := time.Date(written.Year(), mon, day, h, min, 0, 0, time.Local)
 	if at.After(written.Add(24 * time.Hour)) {
-		at = time.Date(written.Year()-1, mon, day, h, m, sec, nano, time.Local)
+		at = time.Date(written.Year()-1, mon, day, h, min, 0, 0, time.Local)
 	}
-	return at
+	m.size, m.at = copy(m.text[:], text), at
+	return at, true
 }
 
 // sender removes "HOST PROGRAM[PID]: ". Without a process id, text such as "total time: 10s" has the same form: such a
 // sender is removed only if the line before had the same one, or if the program's name is repeated in the text, as the
 // banner of a tool does.
 func (s *Stripper) sender(text []byte) []byte {
-	host, rest, ok := bytes.Cut(text, []byte(" "))
-	if !ok || len(host) == 0 || host[0] == '[' || !isName(host) {
+	blank := 0
+	for blank < len(text) && isNameByte[text[blank]] {
+		blank++
+	}
+	if blank == 0 || blank == len(text) || text[blank] != ' ' {
 		return text
 	}
+	host, rest := text[:blank], text[blank+1:]
 	colon := bytes.Index(rest[:min(len(rest), longestName)], []byte(":"))
 	if colon < 1 || colon+1 < len(rest) && rest[colon+1] != ' ' {
 		return text
@@ -652,7 +747,50 @@ func isNumbers(text []byte) bool {
 	return digits
 }
 
-// isWeekday reports quickly whether a line may begin with the day of a week, a blank and a year.
-func isWeekday(line []byte) bool {
-	return len(line) > 9 && line[3] == ' ' && line[8] == '-' && '0' <= line[4] && line[4] <= '9'
+// quotation is the sign with which mail programs and Markdown quote a line.
+func quotation(_ *Stripper, line []byte, _ *Line) ([]byte, bool) {
+	return trimBlank(line[1:]), true
+}
+
+// comment is a sign with which scripts, SQL and configuration files begin a comment. A line of the form "--name=value" is an
+// option of a command.
+func comment(_ *Stripper, line []byte, _ *Line) ([]byte, bool) {
+	for _, sign := range []string{"# ", "-- ", "// "} {
+		if rest, ok := bytes.CutPrefix(line, []byte(sign)); ok {
+			return rest, true
+		}
+	}
+	rest, ok := bytes.CutPrefix(line, []byte("--"))
+	if !ok || len(rest) == 0 || rest[0] == '-' || !bytes.Contains(rest, []byte(": ")) && !bytes.Contains(rest, []byte(" = ")) {
+		return nil, false
+	}
+	return rest, true
+}
+
+// IsRemark reports whether the rest of a line, which follows a blank, is what a person wrote behind it: a comment, or text
+// in a language with other letters than a tool uses.
+func IsRemark(rest []byte) bool {
+	if len(rest) == 0 {
+		return false
+	}
+	switch c := rest[0]; c {
+	case '#':
+		return true
+	case '/', '-':
+		return len(rest) > 1 && rest[1] == c
+	case '<':
+		return len(rest) > 1 && rest[1] == '-'
+	default:
+		return c >= utf8.RuneSelf
+	}
+}
+
+// bold is Markdown's: a line between two pairs of asterisks, and no more of them.
+func bold(_ *Stripper, line []byte, _ *Line) ([]byte, bool) {
+	text := bytes.TrimRight(line, " \r")
+	inner := len(text) - 4
+	if inner < 1 || string(text[:2]) != "**" || string(text[2+inner:]) != "**" || text[2] == '*' || text[1+inner] == '*' {
+		return nil, false
+	}
+	return text[2 : 2+inner], true
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/benchwatch/benchwatch/agent/base/prefix"
 	"github.com/benchwatch/benchwatch/agent/base/secret"
 )
 
@@ -55,7 +56,10 @@ func newFacts(t *Tool) facts {
 
 // read looks for facts in a line.
 func (f *facts) read(line []byte) {
-	text := bytes.TrimLeft(line, " \t")
+	text := line
+	for len(text) > 0 && (text[0] == ' ' || text[0] == '\t') {
+		text = text[1:]
+	}
 	if len(text) == 0 || !f.first[text[0]] {
 		return
 	}
@@ -84,8 +88,18 @@ func (f *facts) read(line []byte) {
 		if fact.Line+fact.Before == "" && (value[0] < '0' || value[0] > '9' || bytes.IndexByte(value, ' ') >= 0) {
 			continue
 		}
-		f.add(fact.Label, strings.TrimSpace(string(value)))
+		f.add(fact.Label, strings.TrimSpace(string(withoutRemark(value))))
 	}
+}
+
+// withoutRemark cuts what a person wrote behind a value.
+func withoutRemark(value []byte) []byte {
+	for i := 1; i < len(value); i++ {
+		if value[i-1] == ' ' && prefix.IsRemark(value[i:]) {
+			return value[:i]
+		}
+	}
+	return value
 }
 
 // add keeps a label for the next report. A value of 0 is an option that is off, which Describe does not name either.

@@ -33,7 +33,7 @@ type Front struct {
 func (t *Tool) NewFront(d Description) *Front {
 	f := &Front{parser: t.NewParser(d), facts: newFacts(t)}
 	for i := range f.strippers {
-		f.strippers[i].Keep = t.OwnTime
+		f.strippers[i].Keep, f.strippers[i].Margin = t.OwnTime, t.Margin
 	}
 	f.take = func(r *Report) {
 		kept, damaged := r.dropImpossible()

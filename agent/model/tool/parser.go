@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -98,6 +99,10 @@ type Tool struct {
 	// OwnTime reports whether a line begins with a time that the tool itself prints, which is then no prefix of another
 	// program. Nil: none does.
 	OwnTime func(line []byte) bool
+
+	// Margin are texts that the tool prints at the beginning of a line and never indents, by which a part of a log with more
+	// indentation than the lines before is recognised. An empty text: the tool indents nothing that the parser reads.
+	Margin []string
 
 	// Facts are what the tool prints about a run and its parser does not report. They become labels.
 	Facts []Fact
@@ -205,21 +210,44 @@ func (s Set) ByName(name string) *Tool {
 
 // Sniff returns the tool whose output head resembles most, as it is or without prefixes, or nil.
 func (s Set) Sniff(head []byte) *Tool {
-	if t := s.sniff(head); t != nil {
-		return t
+	if all := s.SniffAll(head); len(all) > 0 {
+		return all[0]
 	}
-	return s.sniff(prefix.All(head))
+	return nil
 }
 
-func (s Set) sniff(head []byte) *Tool {
-	var best *Tool
-	score := 0
+// certain is how certain it must be that an output also has output of a second tool.
+const certain = 90
+
+// SniffAll returns the tool whose output head resembles most, as it is or without prefixes, and then the tools whose
+// output is certainly in it, too: a script may start several tools.
+func (s Set) SniffAll(head []byte) []*Tool {
+	if all := s.sniff(head); len(all) > 0 {
+		return all
+	}
+	var margin []string
 	for _, t := range s {
-		if sure := t.Sniff(head); sure > score {
-			best, score = t, sure
+		if !slices.Contains(t.Margin, "") {
+			margin = append(margin, t.Margin...)
 		}
 	}
-	return best
+	return s.sniff(prefix.All(head, margin...))
+}
+
+func (s Set) sniff(head []byte) (all []*Tool) {
+	score := 0
+	for _, t := range s {
+		switch sure := t.Sniff(head); {
+		case sure > score:
+			if score < certain {
+				all = all[:0]
+			}
+			all, score = slices.Insert(all, 0, t), sure
+		case sure >= certain:
+			all = append(all, t)
+		}
+	}
+	return all
 }
 
 // Names lists the tools, for messages.
@@ -238,7 +266,11 @@ var lineTime = regexp.MustCompile(`^\[?(\d{4})[-/](\d\d)[-/](\d\d)[ T](\d\d:\d\d
 // LineTime returns the wall-clock time at the beginning of a line; false if there is none. A time
 // without a zone is local.
 func LineTime(line []byte) (time.Time, bool) {
-	if len(line) < 19 || line[0] != '[' && (line[0] < '1' || line[0] > '2') {
+	year := line
+	if len(year) > 0 && year[0] == '[' {
+		year = year[1:]
+	}
+	if len(year) < 19 || year[0] != '1' && year[0] != '2' || year[4] != '-' && year[4] != '/' {
 		return time.Time{}, false
 	}
 	m := lineTime.FindSubmatch(line[:min(len(line), 64)])

@@ -73,14 +73,14 @@ func Search(path string, tools tool.Set, named *tool.Tool, pattern *PathLabels, 
 				return nil
 			}
 		}
-		t, reason, err := recogniseIn(file, tools, named)
+		found, reason, err := recogniseIn(file, tools, named)
 		switch {
 		case err != nil:
 			return err
-		case t == nil:
+		case len(found) == 0:
 			f.Left[reason]++
 		default:
-			f.Logs = append(f.Logs, Log{Path: file, Tool: t})
+			f.Logs = append(f.Logs, Log{Path: file, Tool: found[0], Others: found[1:]})
 			f.paths[file] = true
 		}
 		return nil
@@ -91,8 +91,8 @@ func Search(path string, tools tool.Set, named *tool.Tool, pattern *PathLabels, 
 	return f, nil
 }
 
-// recogniseIn returns the tool that wrote a file in a folder, or why the file is not a log.
-func recogniseIn(path string, tools tool.Set, named *tool.Tool) (*tool.Tool, Reason, error) {
+// recogniseIn returns the tools that wrote a file in a folder, or why the file is not a log.
+func recogniseIn(path string, tools tool.Set, named *tool.Tool) ([]*tool.Tool, Reason, error) {
 	head, err := Head(path)
 	switch {
 	case err != nil:
@@ -104,15 +104,15 @@ func recogniseIn(path string, tools tool.Set, named *tool.Tool) (*tool.Tool, Rea
 	case isSource(path, head):
 		return nil, SourceCode, nil
 	case named != nil:
-		return named, "", nil
+		return []*tool.Tool{named}, "", nil
 	}
-	if t := tools.Sniff(head); t != nil {
-		return t, "", nil
+	if found := tools.SniffAll(head); len(found) > 0 {
+		return found, "", nil
 	}
 	for _, t := range tools {
 		if t.SideFile != nil {
 			if run, kind := t.SideFile(filepath.Base(path), head); run != "" && kind == tool.SideOther {
-				return t, "", nil
+				return []*tool.Tool{t}, "", nil
 			}
 		}
 	}
@@ -137,9 +137,9 @@ func isSource(path string, head []byte) bool {
 // sniffed is how many bytes of a log show which tool wrote it.
 const sniffed = 64 << 10
 
-// Recognise returns the tool that a log's content indicates; nil if unknown. The error may be
-// follow.ErrNotRegular or follow.ErrUTF16.
-func Recognise(path string, tools tool.Set) (*tool.Tool, error) {
+// Recognise returns the tools that a log's content indicates, the most certain one first; none if unknown. The error may
+// be follow.ErrNotRegular or follow.ErrUTF16.
+func Recognise(path string, tools tool.Set) ([]*tool.Tool, error) {
 	head, err := Head(path)
 	if err != nil {
 		return nil, err
@@ -147,7 +147,7 @@ func Recognise(path string, tools tool.Set) (*tool.Tool, error) {
 	if follow.IsUTF16(head) {
 		return nil, fmt.Errorf("read log %s: %w", path, follow.ErrUTF16)
 	}
-	return tools.Sniff(head), nil
+	return tools.SniffAll(head), nil
 }
 
 // Head returns the beginning of a log, as much as shows which tool wrote it. The error may be follow.ErrNotRegular.

@@ -206,7 +206,7 @@ func (im *Import) part(ctx context.Context, bytes string, p *Part, start Start, 
 		return Imported{}, err
 	}
 	latencies := im.latenciesOf(p, only)
-	if existing, found, err := im.Earlier.find(abs, p, sum); err != nil || found {
+	if existing, found, err := im.Earlier.find(im.Tool.Name, abs, p, sum); err != nil || found {
 		return Imported{Meta: existing, Part: p, Existing: found, Latencies: latencies}, err
 	}
 	meta := im.meta(p, start, generators)
@@ -297,12 +297,16 @@ func copyTo(d rundir.Directory, name, path string, offset, end int64) error {
 
 // Earlier are the imported runs of a data directory.
 type Earlier struct {
-	bySum  map[string]rundir.Meta // the newest run of each fingerprint
+	bySum  map[toolSum]rundir.Meta // the newest run of each fingerprint
 	byPart map[logPart][]rundir.Meta
 }
 
-// logPart is where a run begins in a log.
+// toolSum is a tool and the fingerprint of its output, which may have output of other tools, too.
+type toolSum struct{ tool, sum string }
+
+// logPart is where a run of a tool begins in a log.
 type logPart struct {
+	tool   string
 	path   string
 	offset int64
 }
@@ -314,7 +318,7 @@ func ReadEarlier(dataDir string) (*Earlier, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Earlier{bySum: map[string]rundir.Meta{}, byPart: map[logPart][]rundir.Meta{}}
+	e := &Earlier{bySum: map[toolSum]rundir.Meta{}, byPart: map[logPart][]rundir.Meta{}}
 	for _, id := range ids {
 		if m, err := rundir.At(dataDir, id).Load(); err == nil && m.Import != nil {
 			e.add(m)
@@ -324,18 +328,18 @@ func ReadEarlier(dataDir string) (*Earlier, error) {
 }
 
 func (e *Earlier) add(m rundir.Meta) {
-	e.bySum[m.Import.SHA256] = m
-	part := logPart{m.Import.Path, m.Import.Offset}
+	e.bySum[toolSum{m.Tool, m.Import.SHA256}] = m
+	part := logPart{m.Tool, m.Import.Path, m.Import.Offset}
 	e.byPart[part] = append(e.byPart[part], m)
 }
 
 // find returns the run that was made from the same bytes. The error is a GrownError if a run was
 // made from fewer of them.
-func (e *Earlier) find(path string, p *Part, sum string) (_ rundir.Meta, found bool, err error) {
-	if m, ok := e.bySum[sum]; ok {
+func (e *Earlier) find(tool, path string, p *Part, sum string) (_ rundir.Meta, found bool, err error) {
+	if m, ok := e.bySum[toolSum{tool, sum}]; ok {
 		return m, true, nil
 	}
-	for _, m := range e.byPart[logPart{path, p.Offset}] {
+	for _, m := range e.byPart[logPart{tool, path, p.Offset}] {
 		if m.Import.Size >= p.End-p.Offset {
 			continue
 		}

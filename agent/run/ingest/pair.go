@@ -20,6 +20,8 @@ import (
 type Log struct {
 	Path string
 	Tool *tool.Tool
+	// Others are the tools whose output is in the same file, too.
+	Others []*tool.Tool
 	// Stderr is the file with standard error; empty: Path has everything.
 	Stderr string
 	// Latencies are the files into which the threads of the tool wrote the latency of each
@@ -36,6 +38,9 @@ type Log struct {
 	name  string    // for the title; empty: from Path
 	began time.Time // according to Latencies or Intervals; zero: unknown
 }
+
+// Of returns the log of another tool that wrote into the same file.
+func (l *Log) Of(other *tool.Tool) Log { return Log{Path: l.Path, Tool: other, name: l.name} }
 
 // Pair joins the logs of one run. Two streams with matching names, such as a.out and a.err, are one
 // run. If a tool reports on standard error, one file can have the summary and another everything

@@ -141,17 +141,17 @@ func (s *Set) follow(path string, l Log) error {
 	if state == s.refused[path] || s.isRead(state.inode, nil) || s.isRotated(path) {
 		return nil // perhaps the log's follower reads it
 	}
-	t, err := ingest.Recognise(path, s.opts.Tools())
+	found, err := ingest.Recognise(path, s.opts.Tools())
 	if err == nil && l.Tool != "" {
-		t = s.opts.Tools().ByName(l.Tool)
+		found = slices.DeleteFunc([]*tool.Tool{s.opts.Tools().ByName(l.Tool)}, func(t *tool.Tool) bool { return t == nil })
 	}
-	if t == nil && (err == nil || isFinal(err)) {
+	if len(found) == 0 && (err == nil || isFinal(err)) {
 		s.refused[path] = state // its content does not identify the tool yet
 	}
-	if t == nil || err != nil {
+	if len(found) == 0 || err != nil {
 		return err
 	}
-	f := s.newFollower(path, l, t)
+	f := s.newFollower(path, l, found[0])
 	f.skipOld = !s.scanned && info.Size() > 0
 	s.add(f, state.inode)
 	s.start(f)

@@ -25,6 +25,7 @@ var Tool = &tool.Tool{
 	Describe:  Describe,
 	Login:     login,
 	NewParser: func(d tool.Description) tool.Parser { return NewParser(d) },
+	Margin:    []string{""},
 	Sniff:     Sniff,
 	OwnTime:   func(line []byte) bool { return len(line) > 0 && stampedFailure(line) },
 	Facts: []tool.Fact{

@@ -2,6 +2,7 @@ package gotpc
 
 import (
 	"bytes"
+	"math"
 	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
@@ -22,6 +23,7 @@ type row struct {
 	count    uint64
 	hasTakes bool
 	takes    float64 // seconds
+	sum      float64 // of all latencies in milliseconds; 0: not printed
 	tpm      float64
 	tpmC     series.Optional[float64] // from the row below a summary
 
@@ -98,8 +100,7 @@ func (p *Parser) set(column *column, value []byte) (ok bool) {
 	case "tpm":
 		return number(value, &r.tpm)
 	case "sum(ms)":
-		var sum float64
-		return number(value, &sum)
+		return number(value, &r.sum)
 	case "count":
 		l := scan.New(value)
 		r.count, ok = l.Count()
@@ -143,8 +144,28 @@ func (r *row) complete() bool {
 	return r.has[6] || !r.has[1] && r.has[5]
 }
 
+// contradiction is by which share a mean may differ from sum and count: it comes from the buckets of a histogram.
+const contradiction = 0.1
+
+// settle replaces a mean that contradicts the sum and the count, which some builds print in another unit, and drops
+// percentiles that belong to it.
+func (r *row) settle() {
+	if r.sum <= 0 || r.count == 0 || !r.has[0] {
+		return
+	}
+	mean := r.sum / 1000 / float64(r.count)
+	if d := math.Abs(mean - r.latencies[0]); d <= 0.001 || d <= contradiction*mean {
+		return
+	}
+	r.latencies[0] = mean
+	for i := 1; i < len(r.has); i++ {
+		r.has[i] = false
+	}
+}
+
 // add adds the row's values to a report.
 func (r *row) add(to *tool.Report) {
+	r.settle()
 	for i := range stats {
 		if r.has[i] {
 			to.AddLatency(r.op.name, stats[i].name, r.latencies[i])

@@ -30,6 +30,7 @@ var Tool = &tool.Tool{
 	Describe:  describe,
 	Login:     login,
 	NewParser: newParser,
+	Margin:    []string{""},
 	Sniff:     sniff,
 	Facts: []tool.Fact{
 		{Label: "recordcount", Before: `"recordcount"="`, After: `"`},
@@ -54,7 +55,7 @@ func sniff(head []byte) int {
 		{"operation,timestamp_us,latency_us", 95},
 		{"should be bigger than threadCount: ", 95},
 		{"Using request distribution '", 90},
-		{"\nRun finished, takes ", 85},
+		{"\nRun finished, takes ", 90},
 		{`"debug.pprof"="`, 90},
 	} {
 		if bytes.Contains(head, []byte(c.text)) {

@@ -91,13 +91,39 @@ func (p *parser) Parse(line tool.Line, emit func(*tool.Report)) tool.Verdict {
 	case complaint(text):
 		return s.complain(text, emit)
 	}
-	if v, ok := s.initialize(l, emit); ok || !s.summary.open {
+	if v, ok := s.initialize(l, emit); ok {
 		return v
+	}
+	if s.excerpt(text, emit); !s.summary.open {
+		return tool.Ignored
 	}
 	if line.Cut {
 		return tool.Malformed
 	}
 	return s.summary.add(text)
+}
+
+// excerpt begins a summary whose first lines are missing, as in a text of which only the figures were kept. Such a
+// summary follows another one without a line between them that only pgbench prints.
+func (s *stream) excerpt(text []byte, emit func(*tool.Report)) {
+	t := &s.summary
+	switch {
+	case scan.HasPrefix(text, "number of clients: "):
+		if t.open && !t.reported && !t.clients.Known && !t.processed.Known {
+			return
+		}
+	case scan.HasPrefix(text, "number of transactions actually processed: "):
+		if t.open && !t.reported && !t.processed.Known {
+			return
+		}
+	default:
+		return
+	}
+	if t.open || s.log.active() {
+		s.next(emit)
+	}
+	s.begin()
+	s.summary.begin(nil)
 }
 
 // Close implements tool.Parser.

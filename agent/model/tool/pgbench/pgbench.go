@@ -26,7 +26,11 @@ var Tool = &tool.Tool{
 	Describe:  describe,
 	Login:     login,
 	NewParser: func(d tool.Description) tool.Parser { return newParser(d) },
-	Sniff:     sniff,
+	Margin: []string{
+		"pgbench", "progress: ", "starting vacuum", "transaction type: ", "scaling factor: ", "query mode: ", "number of ", "duration: ",
+		"maximum number of tries: ", "total number of retries: ", "latency ", "initial connection time = ", "tps = ", "statement latencies",
+	},
+	Sniff: sniff,
 	Facts: []tool.Fact{
 		{Label: "scale", Before: "scaling factor: "}, {Label: "protocol", Before: "query mode: "}, {Label: "jobs", Before: "number of threads: "},
 		{Label: "transactions", Before: "number of transactions per client: "}, {Label: "max_tries", Before: "maximum number of tries: "},

@@ -53,9 +53,12 @@ type statement struct {
 	failed    uint64
 }
 
-// begin reads the first line, after "transaction type: ".
+// begin reads the first line, after "transaction type: "; it is missing in an excerpt.
 func (t *summary) begin(description []byte) {
-	*t = summary{open: true, workload: workloadOf(string(description[:min(len(description), 512)])), columns: -1}
+	*t = summary{open: true, columns: -1}
+	if len(description) > 0 {
+		t.workload = workloadOf(string(description[:min(len(description), 512)]))
+	}
 }
 
 // workloadOf returns the name by which -b selects a built-in script, or the name of a file.
@@ -172,7 +175,16 @@ func count(l scan.Line, to *series.Optional[uint64]) tool.Verdict {
 	if !ok || !l.End() {
 		return tool.Malformed
 	}
-	*to = series.Some(n)
+	return once(to, series.Some(n))
+}
+
+// once keeps the first value of a summary: a later line with another one is a quotation, such as a comparison with
+// other runs below the output.
+func once[T any](to *series.Optional[T], v series.Optional[T]) tool.Verdict {
+	if to.Known {
+		return tool.Ignored
+	}
+	*to = v
 	return tool.Reported
 }
 
@@ -189,8 +201,7 @@ func latency(l scan.Line, to *series.Optional[float64]) tool.Verdict {
 	if !l.End() {
 		return tool.Malformed
 	}
-	*to = series.Of(v)
-	return tool.Reported
+	return once(to, series.Of(v))
 }
 
 // oldLatency reads a latency of versions 9.4 and 9.5, which print 0 for a run of --transactions: they divide its length
@@ -209,18 +220,18 @@ func (t *summary) rate(l scan.Line) tool.Verdict {
 	if !ok {
 		return tool.Malformed
 	}
+	to := &t.tps
 	switch {
 	case l.Literal(" (without initial connection time)"), l.Literal(" (excluding connections establishing)"):
-		t.tps = series.Of(v)
 	case l.Literal(" (including connections establishing)"), l.Literal(" (including reconnection times)"):
-		t.whole = series.Of(v)
+		to = &t.whole
 	default:
 		return tool.Malformed
 	}
 	if !l.End() {
 		return tool.Malformed
 	}
-	return tool.Reported
+	return once(to, series.Of(v))
 }
 
 // add reads a line about one of several scripts.

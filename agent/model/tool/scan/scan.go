@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/benchwatch/benchwatch/agent/base/prefix"
 	"github.com/benchwatch/benchwatch/agent/model/tool/decimal"
 )
 
@@ -113,10 +114,11 @@ func (l *Line) Quoted() ([]byte, bool) {
 	return nil, false
 }
 
-// End reports whether only blanks are left.
+// End reports whether only blanks are left, or blanks and a remark of the person who kept the line.
 func (l Line) End() bool {
+	from := l.at
 	l.Blanks()
-	return l.at == len(l.text)
+	return l.at == len(l.text) || l.at > from && prefix.IsRemark(l.text[l.at:])
 }
 
 // Count reads a whole number.

@@ -45,9 +45,14 @@ func (m *summary) reset() {
 	*m = summary{latencies: m.latencies[:0], report: m.report}
 }
 
-// enter begins a section, and a new summary if the section does not belong to the current one.
+// enter begins a section, and a new summary if the section does not belong to the current one. A summary after the final
+// one belongs to the next run: only summaries were kept.
 func (p *Parser) enter(s section, emit func(*tool.Report)) tool.Verdict {
 	p.endHistogram(emit)
+	again := p.summary.section != noSection && s <= p.summary.section
+	if again && !p.run.checkpoint || p.run.ended && p.summary.section == noSection {
+		p.open(emit)
+	}
 	p.start(emit)
 	p.release(emit)
 	p.hook.settle(p, summaryComes, emit)

@@ -28,7 +28,12 @@ var Tool = &tool.Tool{
 	NewParser:     func(d tool.Description) tool.Parser { return NewParser(d) },
 	OpenLoop:      openLoop,
 	AskPercentile: askPercentile,
-	Sniff:         Sniff,
+	Margin: []string{
+		"[ ", "sysbench ", "Running the test with", "Number of threads: ", "Threads started!", "Threads fairness:", "SQL statistics:",
+		"OLTP test statistics:", "General statistics:", "Test execution summary:", "Latency (ms)", "Throughput:", "CPU speed:", "File operations:",
+		"Operations performed:", "Total operations:", "FATAL: ",
+	},
+	Sniff: Sniff,
 	Facts: []tool.Fact{
 		{Label: "rate", Before: "Target transaction rate: ", After: "/sec"}, {Label: "table_size", Before: "Inserting ", After: " records into"},
 		{Label: "cpu_max_prime", Before: "Prime numbers limit: "}, {Label: "cpu_max_prime", Before: "Maximum prime number checked in CPU test: "},

@@ -35,6 +35,7 @@ var Tool = &tool.Tool{
 	Describe:  Describe,
 	Login:     login,
 	NewParser: func(tool.Description) tool.Parser { return NewParser() },
+	Margin:    []string{"***", "<", "option ", "RAMP-UP TIME", "MEASURING START", "STOPPING THREADS"},
 	Sniff:     Sniff,
 	Facts: []tool.Fact{
 		{Label: "warehouses", Before: "[warehouse]: "}, {Label: "ramp_up_seconds", Before: "[rampup]: ", After: " (sec.)"},

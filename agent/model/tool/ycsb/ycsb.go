@@ -32,6 +32,7 @@ var Tool = &tool.Tool{
 	Describe:  describe,
 	Login:     login,
 	NewParser: func(tool.Description) tool.Parser { return newParser() },
+	Margin:    []string{"[", "YCSB Client ", "Command line: ", "20"},
 	Sniff:     sniff,
 
 	Echo: "Command line: ",
