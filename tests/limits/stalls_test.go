@@ -34,9 +34,9 @@ type stage struct {
 // the clients waited for, if there is one.
 type stalling struct {
 	name, reason, evidence string
-	inject                 func(t *testing.T, s *stage, meta rundir.Meta) (holder string, seconds float64)
+	inject                 func(t *testing.T, s *stage, meta rundir.Meta) (holder string, seconds float64) // at least
 	// more is by how many seconds the stall may be longer than what was injected: a cluster notices late that a node is
-	// back.
+	// back, and row locks are taken one after the other.
 	more float64
 }
 
@@ -207,7 +207,7 @@ func rowChain(t *testing.T, s *stage, _ rundir.Meta) (string, float64) {
 	first("BEGIN")
 	first("DELETE FROM sbtest.sbtest1 WHERE id = 19999")
 	second("BEGIN")
-	second("UPDATE sbtest.sbtest1 SET k = k + 1 WHERE id < 19999")
+	second("UPDATE sbtest.sbtest1 SET k = k + 1 WHERE id < 19000")
 	second("UPDATE sbtest.sbtest2 SET k = k + 1 WHERE id <= 20000")
 	done := make(chan struct{})
 	go func() {
@@ -263,10 +263,10 @@ func TestStalls(t *testing.T) {
 		stalling{name: "FLUSH TABLES WITH READ LOCK", reason: "global read lock", inject: held(1, []string{"FLUSH TABLES WITH READ LOCK"}, []string{"UNLOCK TABLES"})},
 		stalling{name: "LOCK TABLES", reason: "metadata lock", inject: held(1, []string{"LOCK TABLES sbtest.sbtest1 WRITE, sbtest.sbtest2 WRITE"}, []string{"UNLOCK TABLES"})},
 		stalling{name: "an idle transaction and ALTER TABLE", reason: "metadata lock", evidence: "which waited for session", inject: chain},
-		stalling{name: "row locks of a transaction", reason: "row lock", inject: held(1, []string{
+		stalling{name: "row locks of a transaction", reason: "row lock", more: 5, inject: held(1, []string{
 			"BEGIN", "UPDATE sbtest.sbtest1 SET k = k + 1 WHERE id <= 20000", "UPDATE sbtest.sbtest2 SET k = k + 1 WHERE id <= 20000",
 		}, []string{"ROLLBACK"})},
-		stalling{name: "a chain of row locks", reason: "row lock", evidence: "which waited for session", inject: rowChain},
+		stalling{name: "a chain of row locks", reason: "row lock", evidence: "which waited for session", more: 5, inject: rowChain},
 		stalling{name: "a backup's lock", reason: "backup lock", inject: held(1, []string{"BACKUP STAGE START", "BACKUP STAGE FLUSH", "BACKUP STAGE BLOCK_DDL", "BACKUP STAGE BLOCK_COMMIT"}, []string{"BACKUP STAGE END"})},
 		stalling{name: "no connection left", reason: "global read lock", inject: full},
 		stalling{name: "a CPU quota", reason: "CPU quota", inject: throttled, more: 3},
@@ -277,9 +277,11 @@ func TestStalls(t *testing.T) {
 
 // TestStallsOfReplication stops what commits wait for.
 func TestStallsOfReplication(t *testing.T) {
-	g := started(t, servers.MariaDB, 2, "rpl_semi_sync_master_enabled=ON", "rpl_semi_sync_slave_enabled=ON", "rpl_semi_sync_master_timeout=60000")
+	g := started(t, servers.MariaDB, 2, "rpl_semi_sync_slave_enabled=ON", "rpl_semi_sync_master_timeout=60000")
+	_, err := g.Query(t.Context(), 1, "SET GLOBAL rpl_semi_sync_master_enabled = ON")
+	must(t, err)
 	newStage(t, g, "mysql", "", slowSysbench(g, "oltp_update_non_index")...).stall(t,
-		stalling{name: "a replica that does not acknowledge", reason: "acknowledgement of a replica", evidence: "db2 did not answer", inject: paused(server(2))},
+		stalling{name: "a replica that does not acknowledge", reason: "server stopped", evidence: "db2 did not answer", inject: paused(server(2))},
 	)
 }
 
@@ -287,8 +289,11 @@ func TestStallsOfReplication(t *testing.T) {
 func TestStallsOfGalera(t *testing.T) {
 	g := started(t, servers.Galera, 3)
 	newStage(t, g, "mysql", "", slowSysbench(g, "oltp_update_non_index")...).stall(t,
-		stalling{name: "a node that does not apply", reason: "flow control", evidence: "db3 had up to", inject: held(3, []string{"FLUSH TABLES WITH READ LOCK"}, []string{"UNLOCK TABLES"})},
-		stalling{name: "a stopped node", reason: "other nodes of the cluster", evidence: "db3 did not answer", inject: paused(server(3)), more: 12},
+		stalling{name: "a node that does not apply", reason: "flow control", evidence: "db3 had up to", more: 5, inject: func(t *testing.T, s *stage, _ rundir.Meta) (string, float64) {
+			must(t, s.group.Limit(t.Context(), 3, 1))
+			return "", timed(func() { must(t, s.group.Unlimit(context.Background(), 3)) })
+		}},
+		stalling{name: "a stopped node", reason: "server stopped", evidence: "db3 did not answer", inject: paused(server(3)), more: 12},
 	)
 }
 
@@ -315,10 +320,10 @@ func TestStallsOfMySQL9(t *testing.T) {
 	newStage(t, g, "mysql", "", slowSysbench(g, "oltp_read_write")...).stall(t,
 		stalling{name: "FLUSH TABLES WITH READ LOCK", reason: "global read lock", inject: held(1, []string{"FLUSH TABLES WITH READ LOCK"}, []string{"UNLOCK TABLES"})},
 		stalling{name: "LOCK TABLES", reason: "metadata lock", inject: held(1, []string{"LOCK TABLES sbtest.sbtest1 WRITE, sbtest.sbtest2 WRITE"}, []string{"UNLOCK TABLES"})},
-		stalling{name: "row locks of a transaction", reason: "row lock", inject: held(1, []string{
+		stalling{name: "row locks of a transaction", reason: "row lock", more: 5, inject: held(1, []string{
 			"BEGIN", "UPDATE sbtest.sbtest1 SET k = k + 1 WHERE id <= 20000", "UPDATE sbtest.sbtest2 SET k = k + 1 WHERE id <= 20000",
 		}, []string{"ROLLBACK"})},
-		stalling{name: "a chain of row locks", reason: "row lock", evidence: "which waited for session", inject: rowChain},
+		stalling{name: "a chain of row locks", reason: "row lock", evidence: "which waited for session", more: 5, inject: rowChain},
 	)
 }
 

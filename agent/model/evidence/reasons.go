@@ -230,11 +230,17 @@ func (s *Scene) Share(sessions float64, a *Answer) float64 {
 	return min(1, sessions/of)
 }
 
-// Increase returns how much a counter grew per second between the first and the last answer; unknown if it is not known.
+// Increase returns how much a counter grew per second in the half of the stall in which it grew most; unknown if it is not
+// known. A stall often ends in a time in which what caused it is over.
 func (s *Scene) Increase(name string) float64 {
-	if len(s.Answers) < 2 {
-		return unknown
+	apart := (len(s.Answers) + 1) / 2
+	most := unknown
+	for i := 0; i+apart < len(s.Answers); i++ {
+		first, last := s.Answers[i], s.Answers[i+apart]
+		v := (last.Number(name) - first.Number(name)) / last.At.Sub(first.At).Seconds()
+		if !(v <= most) && v >= 0 {
+			most = v
+		}
 	}
-	first, last := s.Answers[0], s.Answers[len(s.Answers)-1]
-	return (last.Number(name) - first.Number(name)) / last.At.Sub(first.At).Seconds()
+	return most
 }

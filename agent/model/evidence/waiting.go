@@ -44,9 +44,9 @@ func blocked(s *Scene) (Found, bool) {
 	r := worst.rootFor(kind)
 	switch {
 	case r == nil && slices.Contains(elsewhere, kind):
-		f.Text = fmt.Sprintf("%s on %s%s%s", waited, s.Target, about(worst, kind), s.absent())
+		f.Text = fmt.Sprintf("%s on %s%s%s", waited, s.Target, about(worst, kind), s.Absent())
 	case r == nil && kind == Committing:
-		f.Text = fmt.Sprintf("%s waited for their commits on %s%s", s.clients(n), s.Target, s.absent())
+		f.Text = fmt.Sprintf("%s waited for their commits on %s%s", s.clients(n), s.Target, s.Absent())
 	case r == nil:
 		f.Text = fmt.Sprintf("%s waited for a %s on %s; who held it is not visible%s", s.clients(n), kind, s.Target, missing(worst))
 	case s.changes(kind):
@@ -78,11 +78,11 @@ func about(a *Answer, kind Kind) string {
 	return ""
 }
 
-// absent names the other servers that did not answer.
-func (s *Scene) absent() string {
+// Absent names the other servers that did not answer: "; n3 did not answer". It is empty if all did.
+func (s *Scene) Absent() string {
 	var names []string
 	for _, other := range s.All {
-		if other != s && other.Failed > len(other.Answers) {
+		if other != s && other.Failed > 0 && 2*other.Failed >= len(other.Answers)+other.Failed-1 {
 			names = append(names, other.Target)
 		}
 	}

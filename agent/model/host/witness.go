@@ -183,7 +183,7 @@ func isStopped(name string) func(*evidence.Scene) (evidence.Found, bool) {
 			return evidence.Found{}, false
 		}
 		return evidence.Found{Share: 1, Text: fmt.Sprintf("%s was stopped by a signal (state T) at %d of %s",
-			which, looks, table.Plural(len(s.Answers), "look"))}, true
+			which, looks, table.Plural(len(s.Answers), "look")) + s.Absent()}, true
 	}
 }
 
