@@ -246,6 +246,22 @@ export function errorsOverTime(span: number): AnyPanel {
   });
 }
 
+export function stalls(span: number): AnyPanel {
+  return graph({
+    title: 'Stalls',
+    description:
+      'Stalls of the run so far that are over, by the reason that was captured: intervals in which the tool did far less than before. Zero is good. RunStallOver fires for a minute after each. The section Stalls of `benchwatch report` has who waited for whom. From benchwatch_run_stalls_total and benchwatch_run_stall_seconds_total.',
+    unit: unit.count,
+    noData: 'No stall in this time range',
+    span,
+    queries: [
+      agent(ofSeveral(`max by (run, reason) (benchwatch_run_stalls_total{${runs}})`), '{{reason}}{{of}}'),
+      agent(ofSeveral(`max by (run) (benchwatch_run_stall_seconds_total{${runs}})`), 'time stalled{{of}}'),
+    ],
+    overrides: [{ series: /^time stalled.*/, set: [set.unit(unit.seconds)] }],
+  });
+}
+
 export function openLoop(span: number): AnyPanel {
   return graph({
     title: 'Open loop: queue and concurrency',

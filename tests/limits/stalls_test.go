@@ -28,6 +28,7 @@ type stage struct {
 	*agents.Agent
 	group   *servers.Group
 	command []string
+	n       int // the first run's number
 }
 
 // stalling is a stall that a test injects into a run. Its evidence must contain a text, and the session that held what
@@ -59,7 +60,7 @@ func newStage(t *testing.T, g *servers.Group, engine, options string, command ..
 	}
 	a := agents.New(t, env.binary, targets)
 	a.Again(t)
-	return &stage{a, g, command}
+	return &stage{a, g, command, 0}
 }
 
 // slowSysbench is a tool that leaves the machine idle for most of the time: its throughput is constant on a busy one, too.
@@ -73,7 +74,7 @@ func (s *stage) stall(t *testing.T, all ...stalling) {
 	t.Helper()
 	for i, x := range all {
 		t.Run(x.name, func(t *testing.T) {
-			id := fmt.Sprintf("stall%d", i)
+			id := fmt.Sprintf("stall%d", s.n+i)
 			wrapper := agents.StartCommand(t, s.Command([]string{"--run-id=" + id, "--drain-timeout=5s"}, s.command...))
 			t.Cleanup(func() { s.EndTool(id) })
 			var meta rundir.Meta
@@ -289,9 +290,9 @@ func TestStallsOfReplication(t *testing.T) {
 func TestStallsOfGalera(t *testing.T) {
 	g := started(t, servers.Galera, 3)
 	newStage(t, g, "mysql", "", slowSysbench(g, "oltp_update_non_index")...).stall(t,
-		stalling{name: "a node that does not apply", reason: "flow control", evidence: "db3 had up to", more: 5, inject: func(t *testing.T, s *stage, _ rundir.Meta) (string, float64) {
-			must(t, s.group.Limit(t.Context(), 3, 1))
-			return "", timed(func() { must(t, s.group.Unlimit(context.Background(), 3)) })
+		stalling{name: "a node that does not apply", reason: "flow control", evidence: "db3 had up to", more: 2, inject: func(t *testing.T, s *stage, meta rundir.Meta) (string, float64) {
+			_, seconds := held(3, []string{"LOCK TABLES sbtest.sbtest1 WRITE, sbtest.sbtest2 WRITE"}, []string{"UNLOCK TABLES"})(t, s, meta)
+			return "", seconds
 		}},
 		stalling{name: "a stopped node", reason: "server stopped", evidence: "db3 did not answer", inject: paused(server(3)), more: 12},
 	)
@@ -301,7 +302,7 @@ func TestStallsOfGalera(t *testing.T) {
 func TestStallsOfGroup(t *testing.T) {
 	g := started(t, servers.MySQL9Group, 3)
 	newStage(t, g, "mysql", "", slowSysbench(g, "oltp_update_non_index")...).stall(t,
-		stalling{name: "two stopped members", reason: "no majority", evidence: "did not answer", more: 12, inject: func(t *testing.T, s *stage, _ rundir.Meta) (string, float64) {
+		stalling{name: "two stopped members", reason: "member that does not answer", evidence: "db2, db3 did not answer", more: 12, inject: func(t *testing.T, s *stage, _ rundir.Meta) (string, float64) {
 			for n := 2; n <= 3; n++ {
 				must(t, s.group.Pause(n))
 			}
@@ -371,6 +372,7 @@ func TestStallsOfPostgreSQL(t *testing.T) {
 	)
 	p.sql(t, 1, "ALTER SYSTEM SET synchronous_standby_names = '*'; SELECT pg_reload_conf()")
 	t.Run("a synchronous standby", func(t *testing.T) {
+		s.n = 10
 		s.stall(t, stalling{name: "stopped", reason: "acknowledgement of a replica", evidence: "behind, last replied", inject: func(t *testing.T, s *stage, _ rundir.Meta) (string, float64) {
 			all, err := exec.Command("pgrep", "-P", fmt.Sprint(s.group.PID(2))).Output()
 			must(t, err)
@@ -416,7 +418,11 @@ end`
 
 // TestStallsInProxy leaves HAProxy one connection to the server.
 func TestStallsInProxy(t *testing.T) {
-	p := start(t, servers.HAProxy, servers.ProxyOptions{Backends: []string{env.server.Address(1)}, Server: "maxconn 20"})
+	folder, err := os.MkdirTemp(env.dir, "socket")
+	must(t, err)
+	must(t, os.Chmod(folder, 0o777))
+	admin := filepath.Join(folder, "admin.sock")
+	p := start(t, servers.HAProxy, servers.ProxyOptions{Backends: []string{env.server.Address(1)}, Server: "maxconn 20", Global: []string{"stats socket " + admin + " mode 660 level admin"}})
 	script := filepath.Join(env.dir, "slow-connections.lua")
 	must(t, os.WriteFile(script, []byte(slowConnections), 0o644))
 	host, port, err := net.SplitHostPort(p.Clients())
@@ -424,13 +430,13 @@ func TestStallsInProxy(t *testing.T) {
 	a := agents.New(t, env.binary, fmt.Sprintf("targets:\n  - {name: px, engine: haproxy, address: '%s', options: {proxy_address: '%s'}}\n", p.Admin(), p.Clients()))
 	a.Again(t)
 	limit := func(n int) {
-		con, err := net.Dial("unix", p.Admin())
+		con, err := net.Dial("unix", admin)
 		must(t, err)
 		defer con.Close()
 		fmt.Fprintf(con, "set maxconn server servers/s1 %d\n", n)
 		_, _ = io.ReadAll(con)
 	}
-	s := &stage{a, nil, append(sysbenchOn(env.server, "--mysql-host="+host, "--mysql-port="+port, "--threads=8", "--time=22", "--rate=80"), script, "run")}
+	s := &stage{a, nil, append(sysbenchOn(env.server, "--mysql-host="+host, "--mysql-port="+port, "--threads=8", "--time=22", "--rate=80"), script, "run"), 0}
 	s.stall(t, stalling{name: "one connection", reason: "queue of a proxy", evidence: "which allows 1 connection", more: 3, inject: func(*testing.T, *stage, rundir.Meta) (string, float64) {
 		limit(1)
 		return "", timed(func() { limit(20) })

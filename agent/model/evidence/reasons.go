@@ -233,7 +233,7 @@ func (s *Scene) Share(sessions float64, a *Answer) float64 {
 // Increase returns how much a counter grew per second in the half of the stall in which it grew most; unknown if it is not
 // known. A stall often ends in a time in which what caused it is over.
 func (s *Scene) Increase(name string) float64 {
-	apart := (len(s.Answers) + 1) / 2
+	apart := max(1, len(s.Answers)/2)
 	most := unknown
 	for i := 0; i+apart < len(s.Answers); i++ {
 		first, last := s.Answers[i], s.Answers[i+apart]

@@ -24,15 +24,21 @@ var _ = Declare(Rules{Reasons: []Reason{
 
 // blocked finds what most clients waited for, and who held it.
 func blocked(s *Scene) (Found, bool) {
-	var kind Kind
-	worst, n := s.Worst(func(a *Answer) float64 {
-		_, n := a.most()
+	worst, _ := s.Worst(func(a *Answer) float64 {
+		kind, n := a.most()
+		if a.rootFor(kind) == nil { // another look may show who held it
+			return float64(n) / 2
+		}
 		return float64(n)
 	})
-	if worst == nil || n == 0 {
+	if worst == nil {
 		return Found{}, false
 	}
-	kind, _ = worst.most()
+	kind, count := worst.most()
+	if count == 0 {
+		return Found{}, false
+	}
+	n := float64(count)
 	if !s.Most(func(a *Answer) bool { return s.Share(float64(a.Waiting[kind]), a) >= least }) {
 		return Found{}, false
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/model/evidence"
+	"github.com/benchwatch/benchwatch/agent/model/measure"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 )
 
@@ -39,7 +40,7 @@ var _ = evidence.Declare(evidence.Rules{
 	Reasons: []evidence.Reason{
 		{Name: "tool stopped", Reads: "state T of the tool's process (a signal such as SIGSTOP)", Find: isStopped(stoppedTool)},
 		{Name: "server stopped", Reads: "state T of a server's process (a signal such as SIGSTOP)", Find: isStopped(stoppedServer)},
-		{Name: "disk", Reads: "threads of servers in state D, and the pressure of I/O", Find: waitsForDisk},
+		{Name: "disk", Reads: "threads of servers in state D, the pressure of I/O, and how long each disk was busy", Find: waitsForDisk},
 		{Name: "CPU quota", Reads: "throttled seconds of the servers' control group", Find: isHeld},
 		{Name: "memory", Reads: "the pressure of memory", Find: waitsForMemory},
 	},
@@ -92,8 +93,56 @@ func (p *Programs) Testify() *evidence.Answer {
 			}
 		}
 	}
+	if text, err := os.ReadFile(root + "/diskstats"); err == nil {
+		testifyDisks(a, text)
+	}
 	a.Seconds = time.Since(a.At).Seconds()
 	return a
+}
+
+// diskMetrics are what an answer has of each disk.
+var diskMetrics = []*measure.Metric{DiskBusyTime, DiskReadTime, DiskWriteTime, DiskReads, DiskWrites, DiskFlushes}
+
+// testifyDisks adds the counters of each disk.
+func testifyDisks(a *evidence.Answer, text []byte) {
+	r := newReading()
+	r.setDisks(text)
+	for name, d := range r.disks {
+		for _, m := range diskMetrics {
+			if v, ok := d.values[m]; ok {
+				a.Set(diskName(name, m), v)
+			}
+		}
+	}
+}
+
+func diskName(disk string, m *measure.Metric) string { return "disk " + disk + ": " + m.Name }
+
+// busiestDisk describes the disk that was busy for the longest time; empty if none was for most of the time.
+func busiestDisk(s *evidence.Scene) string {
+	busiest, most := "", 0.8
+	for _, a := range s.Answers[:min(1, len(s.Answers))] {
+		for name := range a.Values {
+			disk, ok := strings.CutSuffix(strings.TrimPrefix(name, "disk "), ": "+DiskBusyTime.Name)
+			if v := s.Increase(name); ok && v >= most {
+				busiest, most = disk, v
+			}
+		}
+	}
+	if busiest == "" {
+		return ""
+	}
+	took := func(time, count *measure.Metric) float64 {
+		return s.Increase(diskName(busiest, time)) / s.Increase(diskName(busiest, count))
+	}
+	text := fmt.Sprintf("%s was busy for %s of the time", busiest, table.Share(min(1, most)))
+	if v := took(DiskWriteTime, DiskWrites); v > 0 && v < 1000 {
+		text += fmt.Sprintf(", a write took %s ms", table.Milliseconds.Format(v))
+	}
+	if v := took(DiskReadTime, DiskReads); v > 0 && v < 1000 {
+		text += fmt.Sprintf(", a read %s ms", table.Milliseconds.Format(v))
+	}
+	return text
 }
 
 // testifyProcesses adds the processes that are stopped, and the threads of servers that are blocked in the kernel.
@@ -207,6 +256,9 @@ func waitsForDisk(s *evidence.Scene) (evidence.Found, bool) {
 		threads, last.Texts[blockedIn], looks, table.Plural(len(s.Answers), "look"), table.Share(min(1, full)))
 	if at := last.Texts[blockedAt]; at != "" {
 		text += ": " + at
+	}
+	if disk := busiestDisk(s); disk != "" {
+		text += "; " + disk
 	}
 	return evidence.Found{Share: min(1, 0.5+full/4), Text: text}, true
 }

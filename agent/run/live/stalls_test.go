@@ -1,14 +1,20 @@
 package live
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/evidence"
+	"github.com/benchwatch/benchwatch/agent/model/measure"
+	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
 	"github.com/benchwatch/benchwatch/agent/run/launch"
 	"github.com/benchwatch/benchwatch/agent/run/record"
@@ -87,4 +93,104 @@ func (testimony) Arm(string, []engine.Target) {}
 func (testimony) Disarm(string)               {}
 func (t testimony) Testify(ctx context.Context, run string) []evidence.Answer {
 	return t(ctx, run)
+}
+
+// report is an interval of a tool.
+func report(tps, p95, errorsPerSecond float64, phase tool.Phase) *tool.Report {
+	r := &tool.Report{
+		Kind: tool.Interval, Phase: phase, IntervalSeconds: series.Some(1.0), Rates: []tool.Rate{{Operation: tool.Transaction, PerSecond: tps}},
+		Latencies: []tool.Latency{{Operation: tool.Transaction, Stat: "p95", Seconds: p95}},
+	}
+	r.Values.Set(tool.ErrorRate, series.Some(errorsPerSecond))
+	return r
+}
+
+var (
+	testQueue = measure.NewGauge("test_stall_queue", "A queue.")
+	_         = engine.DeclareOnset(engine.Onset{Metric: testQueue, High: 1, Text: "a queue began in %s"})
+)
+
+// frame is a sample of one server with a queue; -1: it does not answer.
+func frame(second int, queue float64) *engine.Frame {
+	x := engine.Sample{Target: &engine.Target{Name: "n1"}, Answered: time.Unix(int64(second), 0)}
+	if queue < 0 {
+		x.Err = errors.New("no connection")
+		return &engine.Frame{Samples: []engine.Sample{x}}
+	}
+	x.Status = &engine.Status{}
+	x.Status.Set(testQueue, queue)
+	return &engine.Frame{Samples: []engine.Sample{x}}
+}
+
+// TestTriggers: what starts a capture, and that warm-up does not.
+func TestTriggers(t *testing.T) {
+	type second struct {
+		tps, p95, errors, queue float64
+		phase                   tool.Phase
+	}
+	usual := second{tps: 1000, p95: 0.01}
+	for name, c := range map[string]struct {
+		last second
+		all  tool.Phase
+		want string
+	}{
+		"nothing":             {last: usual},
+		"a third":             {last: second{tps: 300, p95: 0.01}, want: "throughput 300/s, usually 1000/s"},
+		"four times the p95":  {last: second{tps: 1000, p95: 0.04}, want: "latency 0.04 s, usually 0.01 s"},
+		"twice the p95":       {last: second{tps: 1000, p95: 0.02}},
+		"errors":              {last: second{tps: 1000, p95: 0.01, errors: 200}, want: "errors began"},
+		"a queue":             {last: second{tps: 1000, p95: 0.01, queue: 5}, want: "a queue began in n1"},
+		"no answer":           {last: second{tps: 1000, p95: 0.01, queue: -1}, want: "n1 stopped answering"},
+		"warm-up":             {last: second{tps: 100, p95: 1, errors: 500}, all: tool.Warmup},
+		"a queue during it":   {last: second{tps: 1000, p95: 0.01, queue: 5}, all: tool.Warmup},
+		"no answer during it": {last: second{tps: 1000, p95: 0.01, queue: -1}, all: tool.Warmup},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := stallsOf()
+			phase := cmp.Or(c.all, tool.Measure)
+			for i := range 10 {
+				x := usual
+				if i == 9 {
+					x = c.last
+				}
+				s.noteInterval(float64(i+1), report(x.tps, x.p95, x.errors, phase), true, time.Unix(int64(i), 0))
+				s.noteFrame(frame(i, x.queue))
+			}
+			got := ""
+			select {
+			case got = <-s.triggers:
+			default:
+			}
+			if got != c.want {
+				t.Errorf("%q, expected %q", got, c.want)
+			}
+		})
+	}
+}
+
+// TestCapturesAreBounded: of many captures, the 20 of the worst stalls are kept.
+func TestCapturesAreBounded(t *testing.T) {
+	dir, claim, err := rundir.Create(t.TempDir(), rundir.Meta{ID: "one", StartedAt: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer claim.Release()
+	tr := &tracker{dir: dir, stalls: stallsOf()}
+	for i := range 35 {
+		at := time.Unix(int64(100*i), 0).UTC()
+		tr.keep(&record.Capture{Trigger: "x", Begin: at, End: at, Moments: []evidence.Moment{{At: at, Answers: []evidence.Answer{{Target: "n", At: at}}}}}, float64(i*8%35))
+	}
+	all, err := record.ReadCaptures(dir)
+	if err != nil || len(all) != mostCaptures {
+		t.Fatalf("%d captures, %v", len(all), err)
+	}
+	for _, c := range all {
+		if !slices.ContainsFunc(tr.stalls.kept, func(k keptCapture) bool { return k.number == c.Number }) {
+			t.Errorf("capture %d is in the file", c.Number)
+		}
+	}
+	least := slices.MinFunc(tr.stalls.kept, func(a, b keptCapture) int { return cmp.Compare(a.lost, b.lost) })
+	if least.lost < 14 {
+		t.Errorf("kept a stall of %v transactions", least.lost)
+	}
 }

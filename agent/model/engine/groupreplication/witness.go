@@ -134,7 +134,7 @@ func lostMember(s *evidence.Scene) (evidence.Found, bool) {
 		return float64(a.Waiting[evidence.Committing] + a.Waiting[evidence.OtherNodes])
 	}
 	worst, n := s.Worst(func(a *evidence.Answer) float64 {
-		if a.Texts[unreachable] == "" {
+		if a.Values[members] < 2 || a.Texts[unreachable] == "" && s.Absent() == "" {
 			return 0
 		}
 		return waiting(a)
@@ -142,8 +142,11 @@ func lostMember(s *evidence.Scene) (evidence.Found, bool) {
 	if worst == nil || !(n > 0) || !s.Most(func(a *evidence.Answer) bool { return s.Share(waiting(a), a) >= 0.5 }) {
 		return evidence.Found{}, false
 	}
-	return evidence.Found{Share: 0.95 * s.Share(n, worst), Text: fmt.Sprintf("%.0f sessions of %s waited for their commits, and %s, a member of the group, did not answer",
-		n, s.Target, table.Plain(worst.Texts[unreachable]))}, true
+	text := fmt.Sprintf("%.0f sessions of %s waited for their commits in the group%s", n, s.Target, s.Absent())
+	if lost := worst.Texts[unreachable]; lost != "" {
+		text += "; the group did not reach " + table.Plain(lost)
+	}
+	return evidence.Found{Share: 0.95 * s.Share(n, worst), Text: text}, true
 }
 
 // fullQueueStall finds a member whose queue makes the group hold writes back.

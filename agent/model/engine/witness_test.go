@@ -1,0 +1,81 @@
+package engine_test
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/benchwatch/benchwatch/agent/model/engine"
+	"github.com/benchwatch/benchwatch/agent/model/engine/registry"
+)
+
+// mute accepts connections and never answers.
+func mute(t *testing.T) (address string, connections func() int) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted := make(chan net.Conn, 100)
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				close(accepted)
+				return
+			}
+			accepted <- c
+		}
+	}()
+	t.Cleanup(func() {
+		l.Close()
+		for c := range accepted {
+			c.Close()
+		}
+	})
+	return l.Addr().String(), func() int { return len(accepted) }
+}
+
+// TestMuteWitnesses: servers of every engine that accept connections and never answer delay a look by less than a second,
+// all at once, and are left alone for a while. Closing does not wait for them.
+func TestMuteWitnesses(t *testing.T) {
+	log := slog.New(slog.DiscardHandler)
+	address, connections := mute(t)
+	w := engine.NewWitnesses(func(target engine.Target) (engine.Prober, error) { return registry.ByName(target.Engine).Open(target, log) }, log)
+	var targets []engine.Target
+	for _, name := range []string{"mysql", "postgresql", "mongodb", "pgbouncer"} {
+		targets = append(targets, engine.Target{Name: name, Engine: name, Address: address, User: "u", Password: "p"})
+	}
+	off := engine.Target{Name: "off", Engine: "mysql", Address: address, Options: map[string]string{engine.OptionCapture: engine.Off}}
+	w.Arm("r", append(targets, off))
+	for range 3 {
+		begin := time.Now()
+		answers := w.Testify(t.Context(), "r")
+		if took := time.Since(begin); took > 1500*time.Millisecond {
+			t.Errorf("a look took %v", took)
+		}
+		if len(answers) != len(targets) {
+			t.Fatalf("%d answers", len(answers))
+		}
+		for _, a := range answers {
+			if a.Error == "" || a.Engine != a.Target {
+				t.Errorf("%+v", a)
+			}
+		}
+	}
+	if len(w.Testify(t.Context(), "other")) != 0 {
+		t.Error("another run has answers")
+	}
+	begin := time.Now()
+	w.Close()
+	if took := time.Since(begin); took > 2*time.Second {
+		t.Errorf("closing took %v", took)
+	}
+	n := connections()
+	w.Arm("r", targets)
+	if len(w.Testify(context.Background(), "r")) != 0 || connections() != n {
+		t.Error("armed after Close")
+	}
+}
