@@ -28,10 +28,9 @@ export const liveRun: Page = {
     row('Throughput and latency'),
     run.throughputOverTime(24),
     run.latencyOverTime(24),
-    run.otherOperations(8),
-    run.errorsOverTime(8),
-    run.stalls(8),
-    closedRow('Operations in detail', run.latencyByOperation(24)),
+    run.otherOperations(12),
+    run.errorsOverTime(12),
+    closedRow('Operations and stalls in detail', run.latencyByOperation(12), run.stalls(12)),
     row('Servers'),
     server.sessions(24),
     closedRow(

@@ -247,18 +247,16 @@ export function errorsOverTime(span: number): AnyPanel {
 }
 
 export function stalls(span: number): AnyPanel {
+  const seconds = `max by (run) (increase(benchwatch_run_stall_seconds_total{${runs}}[1m]))`;
+  const reason = `max by (run, reason) (benchwatch_run_stall_info{${runs}})`;
   return graph({
     title: 'Stalls',
     description:
-      'Stalls of the run so far that are over, by the reason that was captured: intervals in which the tool did far less than before. Zero is good. RunStallOver fires for a minute after each. The section Stalls of `benchwatch report` has who waited for whom. From benchwatch_run_stalls_total and benchwatch_run_stall_seconds_total.',
-    unit: unit.count,
+      'How long the run stalled, for a minute after the end of each stall, with the reason that was captured: intervals in which the tool did far less than before. Zero is good. RunStallOver fires meanwhile. The section Stalls of `benchwatch report` has who waited for whom. From benchwatch_run_stall_seconds_total and benchwatch_run_stall_info.',
+    unit: unit.seconds,
     noData: 'No stall in this time range',
     span,
-    queries: [
-      agent(ofSeveral(`max by (run, reason) (benchwatch_run_stalls_total{${runs}})`), '{{reason}}{{of}}'),
-      agent(ofSeveral(`max by (run) (benchwatch_run_stall_seconds_total{${runs}})`), 'time stalled{{of}}'),
-    ],
-    overrides: [{ series: /^time stalled.*/, set: [set.unit(unit.seconds)] }],
+    queries: [agent(ofSeveral(`${reason} * on (run) group_left () ${seconds}`), '{{reason}}{{of}}')],
   });
 }
 
