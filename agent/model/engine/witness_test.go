@@ -43,7 +43,9 @@ func mute(t *testing.T) (address string, connections func() int) {
 func TestMuteWitnesses(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	address, connections := mute(t)
-	w := engine.NewWitnesses(func(target engine.Target) (engine.Prober, error) { return registry.ByName(target.Engine).Open(target, log) }, log)
+	w := engine.NewWitnesses(func(target engine.Target) (engine.Prober, error) {
+		return registry.ByName(target.Engine).Open(target, log)
+	}, log)
 	var targets []engine.Target
 	for _, name := range []string{"mysql", "postgresql", "mongodb", "pgbouncer"} {
 		targets = append(targets, engine.Target{Name: name, Engine: name, Address: address, User: "u", Password: "p"})
