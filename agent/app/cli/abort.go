@@ -62,20 +62,22 @@ func (a *aborting) connect(ctx context.Context, address string) error {
 const insist = 10 * time.Second
 
 // watchToAbort passes signals on to the tool. When a condition of --abort-when holds, it writes that to run.json and
-// sends SIGINT. It ends with finish.
-func (r *runCommand) watchToAbort(ctx context.Context, signals <-chan os.Signal,
-	finish <-chan struct{}, parts *sync.WaitGroup) <-chan os.Signal {
-	meta, err := r.dir.Load()
+// sends SIGINT. It ends with finish; once its parts have ended, isAborted reports whether it ended the run.
+func (r *runner) watchToAbort(ctx context.Context, dir rundir.Directory, signals <-chan os.Signal,
+	finish <-chan struct{}, parts *sync.WaitGroup) (passed <-chan os.Signal, isAborted func() bool) {
+	aborted := false
+	isAborted = func() bool { return aborted }
+	meta, err := dir.Load()
 	if len(r.abort.conditions) == 0 || err != nil {
-		return signals
+		return signals, isAborted
 	}
 	ctx, stop := context.WithCancel(ctx)
-	watch := &abort.Watch{Dir: r.dir, Meta: meta, Tool: r.config.ToolSet().ByName(meta.Tool),
+	watch := &abort.Watch{Dir: dir, Meta: meta, Tool: r.config.ToolSet().ByName(meta.Tool),
 		Conditions: r.abort.conditions, Prometheus: r.abort.prometheus,
 		Warn: func(condition, why string) { r.streams.notice("note: --abort-when %s never holds: %s", condition, why) }}
-	held := make(chan string, 1)
-	parts.Go(func() { held <- watch.Wait(ctx) })
-	passed := make(chan os.Signal, cap(signals)+2)
+	reason := make(chan string, 1)
+	parts.Go(func() { reason <- watch.Wait(ctx) })
+	toTool := make(chan os.Signal, cap(signals)+2)
 	parts.Go(func() {
 		defer stop()
 		var again <-chan time.Time
@@ -84,40 +86,46 @@ func (r *runCommand) watchToAbort(ctx context.Context, signals <-chan os.Signal,
 			case <-finish:
 				stop()
 				if again == nil {
-					<-held
+					<-reason
 				}
 				for _, c := range watch.Unknown() {
 					r.streams.notice("note: --abort-when %s: no value was known during the run", c)
 				}
 				return
 			case sig := <-signals:
-				passed <- sig
-			case words := <-held:
+				toTool <- sig
+			case words := <-reason:
 				if words == "" {
-					held <- ""
+					reason <- ""
 					<-finish
 					return
 				}
-				if _, err := r.dir.Update(func(m *rundir.Meta) {
-					if !m.Ended() { // else it has just ended by itself
-						m.Aborted, r.aborted = words, true
-					}
-				}); err != nil { // the run must end all the same
-					r.streams.notice("%v", err)
-					r.aborted = true
-				}
-				if !r.aborted {
+				if aborted = r.recordAbort(dir, words); !aborted {
 					<-finish
 					return
 				}
 				r.streams.notice("ending the run: %s", words)
-				passed <- syscall.SIGINT
+				toTool <- syscall.SIGINT
 				again = time.After(insist)
 			case <-again:
-				passed <- syscall.SIGTERM
+				toTool <- syscall.SIGTERM
 				again = time.After(insist)
 			}
 		}
 	})
-	return passed
+	return toTool, isAborted
+}
+
+// recordAbort records why a run is ended. It returns false if the run has just ended by itself.
+func (r *runner) recordAbort(dir rundir.Directory, why string) (isRunning bool) {
+	_, err := dir.Update(func(m *rundir.Meta) {
+		if !m.Ended() {
+			m.Aborted, isRunning = why, true
+		}
+	})
+	if err != nil { // the run must end all the same
+		r.streams.notice("%v", err)
+		return true
+	}
+	return isRunning
 }

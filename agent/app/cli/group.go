@@ -20,8 +20,7 @@ import (
 func newGroupAttach() *cobra.Command {
 	cmd := newCommand("attach", "Follow a group to its end. It is for a lost connection of `run --on`, or generators that record in this data directory.",
 		"benchwatch group attach 20261121T021403Z-oltp_read_write-t16")
-	r := &runCommand{observing: addObserving(cmd, "warn"), grouping: &grouping{},
-		connecting: &connecting{}, require: &requiring{}, lingerSet: true, inject: true}
+	r := &runFlags{observing: addObserving(cmd, "warn"), require: &requiring{}}
 	cmd.duration(&r.linger, "linger", "Serve metrics this long after the end of the group, if no agent is running")
 	var name string
 	cmd.argument(&name, "NAME", "Name of the group, which is the id of its run")
@@ -29,29 +28,30 @@ func newGroupAttach() *cobra.Command {
 	return cmd.does(func(s Streams) error { return r.attach(s, name) })
 }
 
-func (r *runCommand) attach(s Streams, name string) (err error) {
-	r.streams, r.terminal, r.log = s, terminal.Of(s.Err), r.logger(s)
-	if r.config, err = r.load(); err != nil {
+func (f *runFlags) attach(s Streams, name string) error {
+	c, err := f.load()
+	if err != nil {
 		return err
 	}
-	r.dir, err = generator.Find(r.config.DataDir, name)
+	r := runner{runFlags: f, console: console{streams: s, terminal: terminal.Of(s.Err)}, log: f.logger(s), config: c}
+	dir, err := generator.Find(c.DataDir, name)
 	switch {
 	case errors.Is(err, generator.ErrNoGroup):
 		return withHint(err, "the generators' runs are called "+rundir.GeneratorID(name, 1)+" and so on; choose their folder with --data-dir")
 	case err != nil:
 		return err
 	}
-	meta, err := r.dir.Load()
+	meta, err := dir.Load()
 	if err != nil {
 		return err
 	}
 	r.require.texts = meta.Required // named by `run --on`
 	if meta.Ended() {
 		s.notice("group %s has ended", name)
-		return r.groupEnd(&observation{}, nil)
+		return r.groupEnd(&following{dir: dir}, &observation{}, nil)
 	}
-	remote := &generator.Remote{DataDir: r.config.DataDir, Name: name, OnFailure: meta.Group.OnFailure, Notice: s.notice}
-	remote.Connection, err = r.dir.LoadConnection()
+	remote := &generator.Remote{DataDir: c.DataDir, Name: name, OnFailure: meta.Group.OnFailure, Notice: s.notice}
+	remote.Connection, err = dir.LoadConnection()
 	switch {
 	case err == nil:
 		remote.Reconnect()
@@ -63,12 +63,12 @@ func (r *runCommand) attach(s Streams, name string) (err error) {
 	defer stop()
 	signals := catchSignals()
 	defer signal.Stop(signals)
-	own, err := r.observe(ctx)
+	own, err := r.observe(ctx, dir)
 	if err != nil {
 		return err
 	}
 	defer remote.Close()
-	return r.followGroup(ctx, remote, own, signals)
+	return r.followGroup(ctx, &following{remote: remote, dir: dir}, own, signals)
 }
 
 // newGroupServe returns the command that `run --on` starts on the other machines.

@@ -20,15 +20,15 @@ func addWaitReady(cmd command, wait *bool) {
 
 // awaitReady waits until the servers of the run are ready, at most as long as the drain may take. The run begins
 // afterwards.
-func (r *runCommand) awaitReady(ctx context.Context, meta *rundir.Meta) error {
+func (r *runner) awaitReady(ctx context.Context, meta *rundir.Meta, login *rundir.Login) error {
 	if !r.waitReady {
 		return nil
 	}
 	const hint = "name the servers in a file for --config.file, and with --cluster or --targets if the command does not show them"
 	c, lent := *r.config, map[string][]string{}
-	if r.login != nil {
+	if login != nil {
 		c.Targets = slices.Clone(c.Targets)
-		names, _ := c.AddLogin(*r.login) // was checked
+		names, _ := c.AddLogin(*login) // was checked
 		for _, name := range names {
 			lent[name] = []string{meta.ID}
 		}

@@ -83,17 +83,17 @@ func remoteUsage(err error) error {
 const sampleHere = "--sample is for a tool on this machine: name the servers in a file for --config.file"
 
 // checkRemote checks the options that --on can't be combined with.
-func (r *runCommand) checkRemote() error {
+func (f *runFlags) checkRemote() error {
 	for _, wrong := range []struct {
 		is   bool
 		text string
 	}{
-		{r.isPiped(), "--on starts the tool: it can't read its output from standard input"},
-		{r.generators != 0 || r.number != 0, "--on numbers the generators: leave out --generators and --generator"},
-		{len(r.abort.conditions) > 0, "--abort-when is for a run on this machine, not for --on"},
-		{r.sample, sampleHere},
-		{r.grouping.name != "" && r.id != "" && r.grouping.name != r.id, "--run-id and --group name the same run"},
-		{len(strings.Fields(r.ssh)) == 0, "--ssh is empty"},
+		{f.isPiped(), "--on starts the tool: it can't read its output from standard input"},
+		{f.generators != 0 || f.number != 0, "--on numbers the generators: leave out --generators and --generator"},
+		{len(f.abort.conditions) > 0, "--abort-when is for a run on this machine, not for --on"},
+		{f.sample, sampleHere},
+		{f.grouping.name != "" && f.id != "" && f.grouping.name != f.id, "--run-id and --group name the same run"},
+		{len(strings.Fields(f.ssh)) == 0, "--ssh is empty"},
 	} {
 		if wrong.is {
 			return remoteUsage(errors.New(wrong.text))
@@ -103,16 +103,12 @@ func (r *runCommand) checkRemote() error {
 }
 
 // runOn is `benchwatch run --on`: it starts a group and follows it to its end.
-func (r *runCommand) runOn() error {
-	var err error
-	if r.config, err = r.load(); err != nil {
-		return ownFailure(err, "")
-	}
-	command, meta, err := r.prepare(tool.PlaceElsewhere)
+func (r *runner) runOn() error {
+	p, err := r.newPlan(tool.PlaceElsewhere)
 	if err != nil {
 		return err
 	}
-	remote, err := r.newRemote(&meta)
+	remote, err := r.newRemote(&p.meta)
 	if err != nil {
 		return err
 	}
@@ -130,26 +126,27 @@ func (r *runCommand) runOn() error {
 	if err := remote.Prepare(starting, r.remoteArguments(), r.command); err != nil {
 		return remoteFailure(r.streams, "prepare", err)
 	}
-	of := r.groupMeta(remote, &command, meta)
-	if err := r.create(of); err != nil {
+	of := r.groupMeta(remote, &p.command, p.meta)
+	rec, err := r.create(of, nil)
+	if err != nil {
 		remote.Abandon()
 		return err
 	}
-	defer r.claim.Release()
-	if err := r.startRemote(starting, remote, of.StartedAt); err != nil {
+	defer rec.release(r.streams)
+	if err := r.startRemote(starting, remote, rec.dir, of.StartedAt); err != nil {
 		remote.Abandon()
-		r.remove()
+		rec.remove(r.streams)
 		return err
 	}
 	started()
 	r.streams.notice("group %s: %s start at %s", remote.Name,
 		table.Plural(len(remote.Connection.Hosts), "generator"), of.StartedAt.Local().Format("15:04:05.000"))
-	own, err := r.observe(ctx)
+	own, err := r.observe(ctx, rec.dir)
 	if err != nil {
 		r.streams.notice("%v", err) // the generators run: they are followed without a page
 		own = &observation{}
 	}
-	return r.followGroup(ctx, remote, own, signals)
+	return r.followGroup(ctx, &following{remote, rec.dir, p.unsampled}, own, signals)
 }
 
 // untilSignal returns a context that a signal ends, which stays in signals.
@@ -167,7 +164,7 @@ func untilSignal(ctx context.Context, signals chan os.Signal) (context.Context, 
 }
 
 // newRemote returns the generators of a group that does not exist yet.
-func (r *runCommand) newRemote(meta *rundir.Meta) (*generator.Remote, error) {
+func (r *runner) newRemote(meta *rundir.Meta) (*generator.Remote, error) {
 	remote := &generator.Remote{
 		DataDir: r.config.DataDir, Name: r.groupName(meta), OnFailure: rundir.OnFailure(r.onFailure),
 		Connection: rundir.Connection{SSH: strings.Fields(r.ssh), Benchwatch: r.benchwatch, Hosts: r.machines()}, Notice: r.streams.notice,
@@ -182,7 +179,7 @@ func (r *runCommand) newRemote(meta *rundir.Meta) (*generator.Remote, error) {
 }
 
 // groupMeta returns the facts of the group, taken from its first generator.
-func (r *runCommand) groupMeta(remote *generator.Remote, command *commandline.Command, first rundir.Meta) rundir.Meta {
+func (r *runner) groupMeta(remote *generator.Remote, command *commandline.Command, first rundir.Meta) rundir.Meta {
 	n, title := len(remote.Connection.Hosts), first.Title
 	first.Group = &rundir.Group{Name: remote.Name, Generators: n, Generator: 1}
 	of := generator.Meta(&first, remote.Name)
@@ -199,8 +196,8 @@ func (r *runCommand) groupMeta(remote *generator.Remote, command *commandline.Co
 }
 
 // startRemote starts the generators, unless ctx is done.
-func (r *runCommand) startRemote(ctx context.Context, remote *generator.Remote, at time.Time) error {
-	if err := r.dir.SaveConnection(remote.Connection); err != nil {
+func (r *runner) startRemote(ctx context.Context, remote *generator.Remote, dir rundir.Directory, at time.Time) error {
+	if err := dir.SaveConnection(remote.Connection); err != nil {
 		r.streams.notice("%v; `benchwatch group attach` will not reach the generators", err)
 	}
 	if err := remote.Start(ctx, at); err != nil {
@@ -213,7 +210,7 @@ func (r *runCommand) startRemote(ctx context.Context, remote *generator.Remote, 
 }
 
 // together returns the threads and the rate of all generators, each by its own command.
-func (r *runCommand) together(generators int) (threads, rate int) {
+func (r *runner) together(generators int) (threads, rate int) {
 	tools := r.config.ToolSet()
 	for i := range generators {
 		d := commandline.Read(rundir.FillPlaceholders(r.command, i+1, generators), tools, commandline.OS()).Description
@@ -223,7 +220,7 @@ func (r *runCommand) together(generators int) (threads, rate int) {
 }
 
 // groupName returns the name that the user chose, or one like the id of a run.
-func (r *runCommand) groupName(m *rundir.Meta) string {
+func (r *runner) groupName(m *rundir.Meta) string {
 	switch {
 	case r.grouping.name != "":
 		return r.grouping.name
@@ -239,7 +236,7 @@ func (r *runCommand) groupName(m *rundir.Meta) string {
 }
 
 // remoteArguments are the flags of each generator's run.
-func (r *runCommand) remoteArguments() []string {
+func (r *runner) remoteArguments() []string {
 	var args []string
 	if r.title != "" {
 		args = append(args, "--title="+r.title)
@@ -260,9 +257,16 @@ func (r *runCommand) remoteArguments() []string {
 // for this process. The last markers may take a second more.
 const leaveTime = 700 * time.Millisecond
 
+// following is a group that is followed to its end.
+type following struct {
+	remote    *generator.Remote
+	dir       rundir.Directory
+	unsampled string // as in serverAccess
+}
+
 // followGroup follows a group to its end. The first signal ends the generators, and the
 // second one only this command. After SIGTERM it does not wait for the second.
-func (r *runCommand) followGroup(ctx context.Context, remote *generator.Remote, own *observation, signals chan os.Signal) error {
+func (r *runner) followGroup(ctx context.Context, g *following, own *observation, signals chan os.Signal) error {
 	defer own.stop()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -273,19 +277,19 @@ func (r *runCommand) followGroup(ctx context.Context, remote *generator.Remote, 
 			r.streams.notice("%v", err)
 		}
 	}
-	parts.Go(func() { report(remote.Mirror(ctx)) })
-	parts.Go(func() { report(launch.Show(ctx, r.dir, r.shown(), r.streams.Err, r.log, finish)) })
-	parts.Go(func() { r.showTime(finish) })
+	parts.Go(func() { report(g.remote.Mirror(ctx)) })
+	parts.Go(func() { report(launch.Show(ctx, g.dir, r.shown(), r.streams.Err, r.log, finish)) })
+	parts.Go(func() { r.showTime(g.dir, finish) })
 	ended := make(chan error, 1)
-	parts.Go(func() { ended <- r.combine(ctx) })
+	parts.Go(func() { ended <- r.combine(ctx, g.dir) })
 	leave := func(why string) error {
 		stop()
 		close(finish)
 		parts.Wait()
-		return ownFailure(errors.New("interrupted: "+why), "benchwatch group attach "+r.dir.ID())
+		return ownFailure(errors.New("interrupted: "+why), "benchwatch group attach "+g.dir.ID())
 	}
 	const left = "generators that were not reached, or have not ended, run on"
-	asked := false
+	isEnding := false
 	var late <-chan time.Time
 	for {
 		select {
@@ -298,16 +302,16 @@ func (r *runCommand) followGroup(ctx context.Context, remote *generator.Remote, 
 			if late != nil {
 				skipWaits(signals)
 			}
-			return r.groupEnd(own, signals)
+			return r.groupEnd(g, own, signals)
 		case <-late:
 			return leave(left)
 		case sig := <-signals:
 			s, _ := sig.(syscall.Signal)
 			ending := slices.Contains([]syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT}, s)
 			switch {
-			case ending && len(remote.Connection.Hosts) == 0: // it started none of them
+			case ending && len(g.remote.Connection.Hosts) == 0: // it started none of them
 				return leave("the generators run on")
-			case ending && asked:
+			case ending && isEnding:
 				return leave(left)
 			case s == syscall.SIGTERM:
 				r.streams.notice("ending all generators")
@@ -315,22 +319,22 @@ func (r *runCommand) followGroup(ctx context.Context, remote *generator.Remote, 
 			case ending:
 				r.streams.notice("ending all generators (Ctrl-C again to leave them running)")
 			}
-			asked = asked || ending
-			remote.Signal(s)
+			isEnding = isEnding || ending
+			g.remote.Signal(s)
 		}
 	}
 }
 
 // combine combines the generators' runs until the group has ended, in this process or,
 // if that does so already, in the agent.
-func (r *runCommand) combine(ctx context.Context) error {
-	follower := generator.Follower{Dir: r.dir, Log: r.log, OnStart: func(g *rundir.Group) { r.streams.notice("%s", describeSkew(g)) }}
+func (r *runner) combine(ctx context.Context, dir rundir.Directory) error {
+	follower := generator.Follower{Dir: dir, Log: r.log, OnStart: func(g *rundir.Group) { r.streams.notice("%s", describeSkew(g)) }}
 	for {
 		err := follower.Run(ctx)
 		if !errors.Is(err, generator.ErrFollowed) {
 			return err
 		}
-		if meta, err := r.dir.Load(); err != nil || meta.Ended() {
+		if meta, err := dir.Load(); err != nil || meta.Ended() {
 			return err
 		}
 		if err := clock.Sleep(ctx, time.Second); err != nil {
@@ -362,14 +366,14 @@ func describeSkew(g *rundir.Group) string {
 }
 
 // groupEnd prints how a group ended and returns its exit status.
-func (r *runCommand) groupEnd(own *observation, signals <-chan os.Signal) error {
-	r.afterwards(own, signals)
-	meta, err := r.dir.Load()
+func (r *runner) groupEnd(g *following, own *observation, signals <-chan os.Signal) error {
+	h := r.finish(own, g.dir, finishing{unsampled: g.unsampled}, signals)
+	meta, err := g.dir.Load()
 	if err != nil {
 		return err
 	}
 	if meta.ExitCode != nil && *meta.ExitCode != 0 {
 		return &exitError{Status: *meta.ExitCode}
 	}
-	return r.require.verdict()
+	return r.require.verdict(h)
 }

@@ -9,11 +9,7 @@ import (
 )
 
 // requiring are the conditions of --require.
-type requiring struct {
-	texts []string
-	// results are unknown until the run has ended and is read.
-	results []review.Requirement
-}
+type requiring struct{ texts []string }
 
 func addRequiring(cmd command) *requiring {
 	r := &requiring{}
@@ -29,24 +25,24 @@ func (r *requiring) check() error {
 			return &exitError{Status: exitUsage, Err: fmt.Errorf("--require %w", err)}
 		}
 	}
-	r.results = review.Requirements(r.texts, &review.Row{})
 	return nil
 }
 
-// apply applies the conditions to the run that has ended.
-func (r *requiring) apply(h *record.History) {
-	if len(r.texts) > 0 {
-		row := review.NewObservedRow(h)
-		r.results = review.Requirements(r.texts, &row)
+// verdict returns the error of a run that does not meet its requirements, nil if it does. They are unknown if the run
+// could not be read (nil).
+func (r *requiring) verdict(h *record.History) error {
+	if len(r.texts) == 0 {
+		return nil
 	}
-}
-
-// verdict returns the error of a run that does not meet its requirements, nil if it does.
-func (r *requiring) verdict() error {
+	row := review.Row{}
+	if h != nil {
+		row = review.NewObservedRow(h)
+	}
+	results := review.Requirements(r.texts, &row)
 	var failed []string
-	unmet, unknown := review.CountUnmet(r.results)
-	for i := range r.results {
-		if one := &r.results[i]; !one.IsMet.Known || !one.IsMet.Value {
+	unmet, unknown := review.CountUnmet(results)
+	for i := range results {
+		if one := &results[i]; !one.IsMet.Known || !one.IsMet.Value {
 			failed = append(failed, one.String())
 		}
 	}
