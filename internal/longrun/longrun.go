@@ -42,8 +42,11 @@ const Spike = 4321
 func (r *Run) Write(dataDir string) (rundir.Directory, error) {
 	end := Start.Add(time.Duration(r.Intervals) * time.Second)
 	dir, claim, err := rundir.CreateWith(dataDir, rundir.Meta{
-		ID: r.ID, Title: "a long run", Tool: "sysbench", StartedAt: Start, ClockStartedAt: &Start, EndedAt: &end, ClosedAt: &end,
-		Outcome: rundir.Succeeded, ReportIntervalSeconds: 1, Threads: 16,
+		ID: r.ID, Title: "a long run",
+		Benchmark: rundir.Benchmark{Tool: "sysbench", ReportIntervalSeconds: 1, Threads: 16},
+		Timing:    rundir.Timing{StartedAt: Start, ClockStartedAt: &Start},
+		End:       rundir.End{EndedAt: &end, Outcome: rundir.Succeeded},
+		Closing:   rundir.Closing{ClosedAt: &end},
 	}, func(d rundir.Directory) error {
 		if err := r.writeOutput(d.Path(rundir.StdoutFile)); err != nil {
 			return err

@@ -73,8 +73,12 @@ func Sysbench(t testing.TB, rates []float64, markers ...marker.Marker) rundir.Di
 	end := Start.Add(time.Duration(len(rates)) * time.Second)
 	code := 0
 	meta := rundir.Meta{
-		ID: "r", Title: "r", Tool: "sysbench", Verb: "run", StartedAt: Start, ClockStartedAt: &Start,
-		EndedAt: &end, ClosedAt: &end, ExitCode: &code, Outcome: rundir.Succeeded, Generator: "g", Threads: 16,
+		ID: "r", Title: "r",
+		Benchmark: rundir.Benchmark{Tool: "sysbench", Verb: "run", Threads: 16},
+		Timing:    rundir.Timing{StartedAt: Start, ClockStartedAt: &Start},
+		End:       rundir.End{EndedAt: &end, ExitCode: &code, Outcome: rundir.Succeeded},
+		Closing:   rundir.Closing{ClosedAt: &end},
+		Process:   rundir.Process{Generator: "g"},
 	}
 	dir, claim, err := rundir.Create(t.TempDir(), meta)
 	if err != nil {
@@ -100,8 +104,10 @@ func Counted(lines ...record.ServerStatements) *record.History {
 	zero := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	end := zero.Add(time.Minute)
 	h := &record.History{Zero: zero, Snapshot: ingest.Snapshot{Meta: rundir.Meta{
-		ID: "run", StartedAt: zero, EndedAt: &end, Outcome: rundir.Succeeded,
-		Servers: &rundir.Servers{Targets: []rundir.Server{{Target: "n1"}, {Target: "n2"}, {Target: "proxy", Proxy: true}}},
+		ID:        "run",
+		Timing:    rundir.Timing{StartedAt: zero},
+		End:       rundir.End{EndedAt: &end, Outcome: rundir.Succeeded},
+		Placement: rundir.Placement{Servers: &rundir.Servers{Targets: []rundir.Server{{Target: "n1"}, {Target: "n2"}, {Target: "proxy", Proxy: true}}}},
 	}}}
 	for i := range lines {
 		lines[i].From, lines[i].To = zero.Add(time.Second), end

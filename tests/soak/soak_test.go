@@ -158,7 +158,13 @@ func (s *soak) fill(r playback.Recording) {
 	s.must(err)
 	end := time.Now().UTC().Add(-time.Hour)
 	const first = "old00000"
-	meta := rundir.Meta{ID: first, Tool: r.Tool, Title: "ended", StartedAt: end.Add(-time.Minute), EndedAt: &end, ClosedAt: &end, Outcome: rundir.Succeeded}
+	meta := rundir.Meta{
+		ID: first, Title: "ended",
+		Benchmark: rundir.Benchmark{Tool: r.Tool},
+		Timing:    rundir.Timing{StartedAt: end.Add(-time.Minute)},
+		End:       rundir.End{EndedAt: &end, Outcome: rundir.Succeeded},
+		Closing:   rundir.Closing{ClosedAt: &end},
+	}
 	dir, claim, err := rundir.CreateWith(s.agent.DataDir, meta, func(d rundir.Directory) error {
 		return os.WriteFile(d.Path(rundir.StdoutFile), output, 0o600)
 	})

@@ -62,7 +62,7 @@ func (o *logOptions) check(tools tool.Set, c *config.Config) error {
 		if err := checkSelection(c, chosen); err != nil {
 			return err
 		}
-		found := c.Topology(c.Servers()).Servers(context.Background(), &rundir.Meta{Selection: chosen}, topology.Machine{})
+		found := c.Topology(c.Servers()).Servers(context.Background(), &rundir.Meta{Placement: rundir.Placement{Selection: chosen}}, topology.Machine{})
 		o.servers = &found
 	}
 	now := time.Now()

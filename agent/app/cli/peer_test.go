@@ -68,7 +68,11 @@ func TestOutputNeedsAuthentication(t *testing.T) {
 	}
 	for _, web := range []string{"", "basic_auth_users:\n  bench: " + string(hash) + "\n"} {
 		dataDir, address, _, _ := peerAgent(t, web)
-		dir, claim, err := rundir.Create(dataDir, rundir.Meta{ID: "run", Title: "run", Tool: "sysbench", StartedAt: time.Now().UTC()})
+		dir, claim, err := rundir.Create(dataDir, rundir.Meta{
+			ID: "run", Title: "run",
+			Benchmark: rundir.Benchmark{Tool: "sysbench"},
+			Timing:    rundir.Timing{StartedAt: time.Now().UTC()},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -102,12 +102,16 @@ func (r *runner) describe(command *commandline.Command, began time.Time) rundir.
 		host, _ = os.Hostname() // an empty name is better than no run
 	}
 	meta := rundir.Meta{
-		ID: r.id, Title: r.title, Labels: map[string]string{}, Tool: r.tool,
-		Verb: d.Command, Workload: d.Workload, Threads: d.Threads, Target: d.Target, Database: d.Database,
-		Place: command.Place, Selection: r.selection(),
-		DurationSeconds: d.Duration.Seconds(), RatePerSecond: d.Rate, ReportIntervalSeconds: d.ReportInterval.Seconds(),
-		Required: r.require.texts, CaptureWhen: r.captures.texts, Command: command.Redacted, Generator: host,
-		Clock: rundir.NewClock(clock.System), StartedAt: began, LatencyPercentile: d.LatencyPercentile,
+		ID: r.id, Title: r.title, Labels: map[string]string{},
+		Benchmark: rundir.Benchmark{
+			Tool: r.tool, Verb: d.Command, Workload: d.Workload, Threads: d.Threads, Target: d.Target, Database: d.Database,
+			DurationSeconds: d.Duration.Seconds(), RatePerSecond: d.Rate,
+			ReportIntervalSeconds: d.ReportInterval.Seconds(), LatencyPercentile: d.LatencyPercentile,
+		},
+		Placement:  rundir.Placement{Place: command.Place, Selection: r.selection()},
+		Conditions: rundir.Conditions{Required: r.require.texts, CaptureWhen: r.captures.texts},
+		Process:    rundir.Process{Command: command.Redacted, Generator: host},
+		Timing:     rundir.Timing{Clock: rundir.NewClock(clock.System), StartedAt: began},
 	}
 	if r.timeout > 0 {
 		meta.DrainTimeoutSeconds = series.Some(r.timeout.Seconds())

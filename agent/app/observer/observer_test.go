@@ -149,8 +149,9 @@ func TestRegionOfARun(t *testing.T) {
 	c := testConfig(t)
 	b, _ := start(t, c)
 	dir, claim, err := rundir.Create(c.DataDir, rundir.Meta{
-		ID: "one", Title: "a title", Tool: "sysbench", Threads: 4, Labels: map[string]string{"disk": "nvme"},
-		StartedAt: time.Now().Add(-time.Minute).UTC(),
+		ID: "one", Title: "a title", Labels: map[string]string{"disk": "nvme"},
+		Benchmark: rundir.Benchmark{Tool: "sysbench", Threads: 4},
+		Timing:    rundir.Timing{StartedAt: time.Now().Add(-time.Minute).UTC()},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -255,13 +256,23 @@ func TestReloadRuns(t *testing.T) {
 		{Name: "reader", Engine: "mysql", Address: "127.0.0.1:2", Cluster: "c"},
 	}
 	end := time.Now().Add(-time.Minute).UTC()
-	newRun(t, c, rundir.Meta{ID: "draining", Target: "127.0.0.1:1", StartedAt: end.Add(-time.Minute), EndedAt: &end, Outcome: rundir.Succeeded})
+	newRun(t, c, rundir.Meta{
+		ID:        "draining",
+		Benchmark: rundir.Benchmark{Target: "127.0.0.1:1"},
+		Timing:    rundir.Timing{StartedAt: end.Add(-time.Minute)},
+		End:       rundir.End{EndedAt: &end, Outcome: rundir.Succeeded},
+	})
 	for i := range 3 {
 		at := end.Add(-time.Duration(3-i) * time.Hour)
-		newRun(t, c, rundir.Meta{ID: fmt.Sprintf("a%d", i), StartedAt: at, EndedAt: &at, ClosedAt: &at, Outcome: rundir.Succeeded})
+		newRun(t, c, rundir.Meta{
+			ID:      fmt.Sprintf("a%d", i),
+			Timing:  rundir.Timing{StartedAt: at},
+			End:     rundir.End{EndedAt: &at, Outcome: rundir.Succeeded},
+			Closing: rundir.Closing{ClosedAt: &at},
+		})
 	}
 	for i := range 2 {
-		meta := rundir.Meta{ID: fmt.Sprintf("live%d", i), StartedAt: time.Now()}
+		meta := rundir.Meta{ID: fmt.Sprintf("live%d", i), Timing: rundir.Timing{StartedAt: time.Now()}}
 		_, claim, err := rundir.Create(c.DataDir, meta)
 		if err != nil {
 			t.Fatal(err)

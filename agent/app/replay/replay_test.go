@@ -188,7 +188,7 @@ func equal(a, b []float64, by float64) bool {
 
 // TestUnfinished guards that a run in progress is refused.
 func TestUnfinished(t *testing.T) {
-	dir, claim, err := rundir.Create(t.TempDir(), rundir.Meta{ID: "one", StartedAt: time.Now()})
+	dir, claim, err := rundir.Create(t.TempDir(), rundir.Meta{ID: "one", Timing: rundir.Timing{StartedAt: time.Now()}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,8 +64,12 @@ func newRun(t testing.TB, dataDir, id, generator string, change ...func(*rundir.
 	start := time.Date(2026, 11, 21, 2, 14, 3, 0, time.UTC)
 	end := start.Add(time.Second)
 	meta := rundir.Meta{
-		ID: id, Title: "a title", Tool: "sysbench", ToolVersion: "1.0.20", Workload: "oltp_read_write", Threads: 16, Generator: generator,
-		Labels: map[string]string{"disk": "nvme"}, StartedAt: start, EndedAt: &end, ClosedAt: &end, Outcome: rundir.Succeeded,
+		ID: id, Title: "a title", Labels: map[string]string{"disk": "nvme"},
+		Benchmark: rundir.Benchmark{Tool: "sysbench", ToolVersion: "1.0.20", Workload: "oltp_read_write", Threads: 16},
+		Process:   rundir.Process{Generator: generator},
+		Timing:    rundir.Timing{StartedAt: start},
+		End:       rundir.End{EndedAt: &end, Outcome: rundir.Succeeded},
+		Closing:   rundir.Closing{ClosedAt: &end},
 	}
 	for _, c := range change {
 		c(&meta)
@@ -239,7 +243,7 @@ func TestPulledRunNamesNoLog(t *testing.T) {
 // TestImpossibleIndex guards that an index of an open run, or of more than a run can contain,
 // counts as damaged even with a correct checksum.
 func TestImpossibleIndex(t *testing.T) {
-	meta := rundir.Meta{ID: "one", StartedAt: time.Now(), ClosedAt: new(time.Time)}
+	meta := rundir.Meta{ID: "one", Timing: rundir.Timing{StartedAt: time.Now()}, Closing: rundir.Closing{ClosedAt: new(time.Time)}}
 	sum := strings.Repeat("a", 64)
 	many := func(n int, f File) (all []File) {
 		for range n {

@@ -103,7 +103,11 @@ func splitMinutes(t *testing.T, text []byte) ([]review.Row, bool) {
 		start := time.Date(2026, 1, 1, i, 0, 0, 0, time.UTC)
 		end := start.Add(time.Duration(seconds[i]) * time.Second)
 		dir, claim, err := rundir.Create(t.TempDir(), rundir.Meta{
-			ID: fmt.Sprintf("part%d", i), Tool: sysbench.Name, StartedAt: start, ClockStartedAt: &start, EndedAt: &end, ClosedAt: &end, Outcome: rundir.Succeeded,
+			ID:        fmt.Sprintf("part%d", i),
+			Benchmark: rundir.Benchmark{Tool: sysbench.Name},
+			Timing:    rundir.Timing{StartedAt: start, ClockStartedAt: &start},
+			End:       rundir.End{EndedAt: &end, Outcome: rundir.Succeeded},
+			Closing:   rundir.Closing{ClosedAt: &end},
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -83,12 +83,18 @@ func together(known []rundir.Meta) (threads, rate int) {
 func Meta(run *rundir.Meta, name string) rundir.Meta {
 	n := run.Group.Generators
 	g := rundir.Meta{
-		ID: name, Title: Title(strings.TrimSuffix(run.Title, TitleOf("", run.Group.Generator, n)), n), Labels: run.Labels, Parameters: run.Parameters, Tool: run.Tool, Verb: run.Verb, Workload: run.Workload,
-		DurationSeconds:       run.DurationSeconds,
-		ReportIntervalSeconds: run.ReportIntervalSeconds, LatencyPercentile: run.LatencyPercentile,
-		Target: run.Target, Database: run.Database, Place: run.Place, Selection: run.Selection, Command: run.Command,
-		DrainTimeoutSeconds: run.DrainTimeoutSeconds, StartedAt: run.StartedAt, Clock: run.Clock,
-		Group: &rundir.Group{Name: name, Generators: n, StartAt: run.Group.StartAt},
+		ID: name, Title: Title(strings.TrimSuffix(run.Title, TitleOf("", run.Group.Generator, n)), n),
+		Labels: run.Labels, Parameters: run.Parameters,
+		Benchmark: rundir.Benchmark{
+			Tool: run.Tool, Verb: run.Verb, Workload: run.Workload, Target: run.Target, Database: run.Database,
+			DurationSeconds: run.DurationSeconds, ReportIntervalSeconds: run.ReportIntervalSeconds,
+			LatencyPercentile: run.LatencyPercentile,
+		},
+		Placement: rundir.Placement{Place: run.Place, Selection: run.Selection},
+		Process:   rundir.Process{Command: run.Command},
+		Closing:   rundir.Closing{DrainTimeoutSeconds: run.DrainTimeoutSeconds},
+		Timing:    rundir.Timing{StartedAt: run.StartedAt, Clock: run.Clock},
+		Origin:    rundir.Origin{Group: &rundir.Group{Name: name, Generators: n, StartAt: run.Group.StartAt}},
 	}
 	if at := run.Group.StartAt; at != nil {
 		g.StartedAt = *at

@@ -35,9 +35,11 @@ func newLab(t *testing.T, n int) *lab {
 func (l *lab) add(number int) rundir.Directory {
 	l.t.Helper()
 	meta := rundir.Meta{
-		ID: rundir.GeneratorID("g", number), Title: TitleOf("test", number, l.n), Tool: "sysbench", Verb: "run", Threads: 4, ReportIntervalSeconds: 1,
-		StartedAt: l.start.Add(time.Duration(number) * time.Millisecond), PID: 1,
-		Group: &rundir.Group{Name: "g", Generators: l.n, Generator: number, StartAt: &l.start},
+		ID: rundir.GeneratorID("g", number), Title: TitleOf("test", number, l.n),
+		Benchmark: rundir.Benchmark{Tool: "sysbench", Verb: "run", Threads: 4, ReportIntervalSeconds: 1},
+		Timing:    rundir.Timing{StartedAt: l.start.Add(time.Duration(number) * time.Millisecond)},
+		Process:   rundir.Process{PID: 1},
+		Origin:    rundir.Origin{Group: &rundir.Group{Name: "g", Generators: l.n, Generator: number, StartAt: &l.start}},
 	}
 	dir, claim, err := rundir.Create(l.dataDir, meta)
 	if err != nil {

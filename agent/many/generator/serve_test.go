@@ -70,7 +70,9 @@ func TestServeRefusesForeignRuns(t *testing.T) {
 	t.Cleanup(func() { _ = victim.Process.Kill(); <-ended })
 	data := t.TempDir()
 	dir, claim, err := rundir.Create(data, rundir.Meta{
-		ID: "g-g1", StartedAt: time.Now(), Group: &rundir.Group{Name: "g", Generators: 1, Generator: 1, Wrapper: rundir.ThisProcess(victim.Process.Pid)},
+		ID:     "g-g1",
+		Timing: rundir.Timing{StartedAt: time.Now()},
+		Origin: rundir.Origin{Group: &rundir.Group{Name: "g", Generators: 1, Generator: 1, Wrapper: rundir.ThisProcess(victim.Process.Pid)}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -23,8 +23,11 @@ func recordRun(t *testing.T, dataDir string, i, threads int, tps float64, versio
 	start := begin.Add(time.Duration(i)*20*time.Hour + time.Duration(threads)*time.Minute)
 	end := start.Add(2 * time.Second)
 	dir, claim, err := rundir.Create(dataDir, rundir.Meta{
-		ID: fmt.Sprintf("r%03d-t%d", i, threads), Tool: sysbench.Name, Workload: "oltp", Verb: "run", Threads: threads, Labels: map[string]string{"version": version},
-		StartedAt: start, ClockStartedAt: &start, EndedAt: &end, ClosedAt: &end, Outcome: rundir.Succeeded,
+		ID: fmt.Sprintf("r%03d-t%d", i, threads), Labels: map[string]string{"version": version},
+		Benchmark: rundir.Benchmark{Tool: sysbench.Name, Workload: "oltp", Verb: "run", Threads: threads},
+		Timing:    rundir.Timing{StartedAt: start, ClockStartedAt: &start},
+		End:       rundir.End{EndedAt: &end, Outcome: rundir.Succeeded},
+		Closing:   rundir.Closing{ClosedAt: &end},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -36,7 +36,11 @@ func (m machine) News(_ context.Context, _ string, have *Have) (News, error) {
 
 func begin(t *testing.T, dataDir string) rundir.Directory {
 	t.Helper()
-	dir, claim, err := rundir.Create(dataDir, rundir.Meta{ID: "r", StartedAt: time.Now(), PID: 7})
+	dir, claim, err := rundir.Create(dataDir, rundir.Meta{
+		ID:      "r",
+		Timing:  rundir.Timing{StartedAt: time.Now()},
+		Process: rundir.Process{PID: 7},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,8 +27,10 @@ func TestCopyNamesNothingOfThisMachine(t *testing.T) {
 		data := t.TempDir()
 		self := rundir.ThisProcess(os.Getpid())
 		meta, err := json.Marshal(rundir.Meta{
-			ID: "g-g1", StartedAt: time.Now(), PID: self.PID, PIDStartTicks: self.StartTicks, BootID: self.BootID,
-			Log: &rundir.LogSource{Path: "/etc/shadow"}, Group: &rundir.Group{Name: "g", Generators: 1, Generator: 1, Wrapper: self},
+			ID:      "g-g1",
+			Timing:  rundir.Timing{StartedAt: time.Now()},
+			Process: rundir.Process{PID: self.PID, PIDStartTicks: self.StartTicks, BootID: self.BootID},
+			Origin:  rundir.Origin{Log: &rundir.LogSource{Path: "/etc/shadow"}, Group: &rundir.Group{Name: "g", Generators: 1, Generator: 1, Wrapper: self}},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -48,7 +50,7 @@ func TestCopyNamesNothingOfThisMachine(t *testing.T) {
 // the same name that is not a copy stays as it is.
 func TestRefused(t *testing.T) {
 	run := func(id string) json.RawMessage {
-		text, err := json.Marshal(rundir.Meta{ID: id, StartedAt: time.Now()})
+		text, err := json.Marshal(rundir.Meta{ID: id, Timing: rundir.Timing{StartedAt: time.Now()}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +83,7 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%s: %q", name, found)
 		}
 	}
-	dir, claim, err := rundir.Create(t.TempDir(), rundir.Meta{ID: "own", StartedAt: time.Now()})
+	dir, claim, err := rundir.Create(t.TempDir(), rundir.Meta{ID: "own", Timing: rundir.Timing{StartedAt: time.Now()}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,8 +107,8 @@ func TestAbandonDecidesNoOutcome(t *testing.T) {
 		reason string
 	}{
 		"running": {rundir.Meta{}, rundir.Lost, "the reason"},
-		"failed":  {rundir.Meta{EndedAt: &at, ExitCode: &code}, rundir.Failed, "exit status 7"},
-		"aborted": {rundir.Meta{EndedAt: &at, Aborted: "lag>10s"}, rundir.Aborted, "lag>10s"},
+		"failed":  {rundir.Meta{End: rundir.End{EndedAt: &at, ExitCode: &code}}, rundir.Failed, "exit status 7"},
+		"aborted": {rundir.Meta{End: rundir.End{EndedAt: &at, Aborted: "lag>10s"}}, rundir.Aborted, "lag>10s"},
 	} {
 		c.meta.ID, c.meta.StartedAt = "r", at
 		meta, err := json.Marshal(c.meta)

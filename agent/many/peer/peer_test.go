@@ -111,8 +111,10 @@ func (m *machine) config() Config {
 func (m *machine) record(id string) rundir.Directory {
 	m.t.Helper()
 	dir, claim, err := rundir.Create(m.dataDir, rundir.Meta{
-		ID: id, Title: "run " + id, Tool: "sysbench", Threads: 4, ReportIntervalSeconds: 1, Generator: "host-of-" + filepath.Base(filepath.Dir(m.dataDir)),
-		StartedAt: time.Now().Add(-time.Minute).UTC(), PID: 1 + rand.IntN(1000), PIDStartTicks: 1 + rand.Uint64N(1e9), BootID: "boot",
+		ID: id, Title: "run " + id,
+		Benchmark: rundir.Benchmark{Tool: "sysbench", Threads: 4, ReportIntervalSeconds: 1},
+		Process:   rundir.Process{Generator: "host-of-" + filepath.Base(filepath.Dir(m.dataDir)), PID: 1 + rand.IntN(1000), PIDStartTicks: 1 + rand.Uint64N(1e9), BootID: "boot"},
+		Timing:    rundir.Timing{StartedAt: time.Now().Add(-time.Minute).UTC()},
 	})
 	if err != nil {
 		m.t.Fatal(err)
@@ -679,7 +681,7 @@ func TestUpdate(t *testing.T) {
 // program or file of this machine, and uses limited memory and disk.
 func TestMaliciousPeer(t *testing.T) {
 	meta := func(change func(*rundir.Meta)) string {
-		m := rundir.Meta{ID: "evil", Tool: "sysbench", StartedAt: time.Now().UTC()}
+		m := rundir.Meta{ID: "evil", Benchmark: rundir.Benchmark{Tool: "sysbench"}, Timing: rundir.Timing{StartedAt: time.Now().UTC()}}
 		if change != nil {
 			change(&m)
 		}

@@ -75,8 +75,13 @@ func newStand(t *testing.T, random *rand.Rand, n int) *stand {
 	members := 0
 	for i := range n {
 		closed := testNow.Add(-time.Duration(n-i) * 9 * time.Hour)
-		meta := rundir.Meta{Generator: "host", StartedAt: closed.Add(-time.Minute), ClosedAt: &closed, EndedAt: &closed,
-			Outcome: rundir.Succeeded, Labels: map[string]string{"team": []string{"a", "b"}[i%2]}}
+		meta := rundir.Meta{
+			Process: rundir.Process{Generator: "host"},
+			Timing:  rundir.Timing{StartedAt: closed.Add(-time.Minute)},
+			Closing: rundir.Closing{ClosedAt: &closed},
+			End:     rundir.End{EndedAt: &closed, Outcome: rundir.Succeeded},
+			Labels:  map[string]string{"team": []string{"a", "b"}[i%2]},
+		}
 		meta.ID = rundir.NewID(meta.StartedAt, "oltp", 16, 1)
 		why := ""
 		switch random.IntN(40) {
@@ -99,8 +104,12 @@ func newStand(t *testing.T, random *rand.Rand, n int) *stand {
 			s.never[meta.ID] = why
 		}
 	}
-	writeRun(t, s.dir, &rundir.Meta{ID: "group", Generator: "host", StartedAt: testNow.AddDate(-3, 0, 0),
-		Group: &rundir.Group{Name: "group", Generators: 1000}}, 1)
+	writeRun(t, s.dir, &rundir.Meta{
+		ID:      "group",
+		Process: rundir.Process{Generator: "host"},
+		Timing:  rundir.Timing{StartedAt: testNow.AddDate(-3, 0, 0)},
+		Origin:  rundir.Origin{Group: &rundir.Group{Name: "group", Generators: 1000}},
+	}, 1)
 	s.never["group"] = "live"
 	return s
 }
@@ -313,7 +322,12 @@ func TestChangedSince(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 5 {
 		closed := testNow.AddDate(-1, 0, i)
-		writeRun(t, dir, &rundir.Meta{ID: "r" + strconv.Itoa(i), Generator: "host", StartedAt: closed, ClosedAt: &closed}, 1)
+		writeRun(t, dir, &rundir.Meta{
+			ID:      "r" + strconv.Itoa(i),
+			Process: rundir.Process{Generator: "host"},
+			Timing:  rundir.Timing{StartedAt: closed},
+			Closing: rundir.Closing{ClosedAt: &closed},
+		}, 1)
 	}
 	plan, err := New(context.Background(), Options{DataDir: dir, Rule: Rule{MaxAge: time.Hour}, Now: testNow})
 	must(t, err)
@@ -324,7 +338,12 @@ func TestChangedSince(t *testing.T) {
 	must(t, err)
 	must(t, rundir.At(dir, "r1").Remove())
 	must(t, rundir.At(dir, "r2").Remove())
-	writeRun(t, dir, &rundir.Meta{ID: "r2", Generator: "host", StartedAt: testNow, ClosedAt: &testNow}, 1)
+	writeRun(t, dir, &rundir.Meta{
+		ID:      "r2",
+		Process: rundir.Process{Generator: "host"},
+		Timing:  rundir.Timing{StartedAt: testNow},
+		Closing: rundir.Closing{ClosedAt: &testNow},
+	}, 1)
 	var removed []string
 	must(t, plan.Remove(context.Background(), func(r Run) { removed = append(removed, r.Meta.ID) }))
 	if fmt.Sprint(removed) != "[r3 r4]" {
@@ -337,8 +356,13 @@ func TestChangedSince(t *testing.T) {
 func TestFromElsewhere(t *testing.T) {
 	dir := t.TempDir()
 	closed := testNow.AddDate(-2, 0, 0)
-	writeRun(t, dir, &rundir.Meta{ID: "imported", Generator: "host", StartedAt: closed, ClosedAt: &closed,
-		Import: &rundir.ImportSource{Path: "old.log"}}, 1)
+	writeRun(t, dir, &rundir.Meta{
+		ID:      "imported",
+		Process: rundir.Process{Generator: "host"},
+		Timing:  rundir.Timing{StartedAt: closed},
+		Closing: rundir.Closing{ClosedAt: &closed},
+		Origin:  rundir.Origin{Import: &rundir.ImportSource{Path: "old.log"}},
+	}, 1)
 	now := time.Now()
 	plan, err := New(context.Background(), Options{DataDir: dir, Rule: Rule{MaxAge: 24 * time.Hour, MaxSize: 1}, Now: now})
 	must(t, err)

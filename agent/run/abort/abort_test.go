@@ -38,7 +38,11 @@ type watched struct {
 // watch begins to watch a run. The test ends only after the watch has ended.
 func watch(t *testing.T, output string, conditions ...string) (*watched, *Watch) {
 	t.Helper()
-	w := &watched{t: t, meta: rundir.Meta{ID: "r", Tool: sysbench.Name, StartedAt: time.Now()}, ended: make(chan string, 1)}
+	w := &watched{t: t, meta: rundir.Meta{
+		ID:        "r",
+		Benchmark: rundir.Benchmark{Tool: sysbench.Name},
+		Timing:    rundir.Timing{StartedAt: time.Now()},
+	}, ended: make(chan string, 1)}
 	dir, claim, err := rundir.Create(t.TempDir(), w.meta)
 	if err != nil {
 		t.Fatal(err)

@@ -87,7 +87,7 @@ func (im *Import) followJournal(ctx context.Context, path string, p *Part, gener
 		return err
 	}
 	p.End = info.Size()
-	p.Feed = NewFeed(im.Tool, &rundir.Meta{Group: &rundir.Group{Generators: generators}})
+	p.Feed = NewFeed(im.Tool, &rundir.Meta{Origin: rundir.Origin{Group: &rundir.Group{Generators: generators}}})
 	over := make(chan struct{})
 	close(over)
 	if err := p.Feed.Follow(ctx, path, tool.Stdout, nil, over); err != nil {

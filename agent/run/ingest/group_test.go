@@ -18,8 +18,12 @@ import (
 func groupMeta(n int) *rundir.Meta {
 	at := time.Unix(0, 0)
 	return &rundir.Meta{
-		ID: "g", Tool: "sysbench", Verb: "run", Threads: 4 * n, ReportIntervalSeconds: 1, StartedAt: at, EndedAt: &at, ClosedAt: &at,
-		Group: &rundir.Group{Name: "g", Generators: n},
+		ID:        "g",
+		Benchmark: rundir.Benchmark{Tool: "sysbench", Verb: "run", Threads: 4 * n, ReportIntervalSeconds: 1},
+		Timing:    rundir.Timing{StartedAt: at},
+		End:       rundir.End{EndedAt: &at},
+		Closing:   rundir.Closing{ClosedAt: &at},
+		Origin:    rundir.Origin{Group: &rundir.Group{Name: "g", Generators: n}},
 	}
 }
 

@@ -186,7 +186,9 @@ func Starts(parts []*Part, first time.Time, named Start, written time.Time) []St
 
 // Describe returns the metadata of a run that was found in a log.
 func Describe(path string, t *tool.Tool, version, verb, workload string, threads series.Optional[int]) rundir.Meta {
-	m := rundir.Meta{Tool: t.Name, ToolVersion: version, Workload: workload, Verb: cmp.Or(verb, "run"), Threads: threads.Value}
+	m := rundir.Meta{Benchmark: rundir.Benchmark{
+		Tool: t.Name, ToolVersion: version, Workload: workload, Verb: cmp.Or(verb, "run"), Threads: threads.Value,
+	}}
 	m.Title = withThreads(titleOf(path), m.Threads)
 	return m
 }

@@ -44,7 +44,12 @@ func pgbenchRun(t *testing.T) (dir rundir.Directory, folder string, files *inges
 	t.Helper()
 	start := time.Now()
 	end := start.Add(time.Second)
-	dir, claim, err := rundir.Create(t.TempDir(), rundir.Meta{ID: "r", Tool: pgbench.Name, StartedAt: start, EndedAt: &end, Outcome: rundir.Succeeded})
+	dir, claim, err := rundir.Create(t.TempDir(), rundir.Meta{
+		ID:        "r",
+		Benchmark: rundir.Benchmark{Tool: pgbench.Name},
+		Timing:    rundir.Timing{StartedAt: start},
+		End:       rundir.End{EndedAt: &end, Outcome: rundir.Succeeded},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

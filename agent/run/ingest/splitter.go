@@ -38,7 +38,7 @@ type Part struct {
 // Snapshot is the state of the part as an ended run.
 func (p *Part) Snapshot() Snapshot {
 	at := time.Unix(0, 0)
-	return p.Feed.Snapshot(rundir.Meta{EndedAt: &at, ClosedAt: &at}, at)
+	return p.Feed.Snapshot(rundir.Meta{End: rundir.End{EndedAt: &at}, Closing: rundir.Closing{ClosedAt: &at}}, at)
 }
 
 // Splitter finds the runs in a log, line by line. This one type follows a log, catches up after a

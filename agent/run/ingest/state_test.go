@@ -144,14 +144,24 @@ func TestSnapshotPhases(t *testing.T) {
 		hasSummary   bool
 		wantsElapsed float64
 	}{
-		"nothing said yet": {rundir.Meta{StartedAt: start}, nil, start.Add(time.Second), Starting, false, false, 1},
-		"silent warm-up":   {rundir.Meta{StartedAt: start}, []*tool.Report{{Kind: tool.Start, Phase: tool.Warmup}}, start.Add(time.Second), Warmup, false, false, 1},
-		"warm-up":          {rundir.Meta{StartedAt: start}, []*tool.Report{warm}, start.Add(time.Second), Warmup, true, false, 1},
-		"measuring":        {rundir.Meta{StartedAt: start}, []*tool.Report{interval(1, 1, 5)}, start.Add(time.Second), Measuring, true, false, 1},
-		"stalled":          {rundir.Meta{StartedAt: start}, []*tool.Report{interval(1, 1, 5)}, start.Add(6 * time.Second), Measuring, false, false, 6},
-		"long intervals":   {rundir.Meta{StartedAt: start, ReportIntervalSeconds: 10}, []*tool.Report{interval(10, 10, 5)}, start.Add(29 * time.Second), Measuring, true, false, 29},
-		"draining":         {rundir.Meta{StartedAt: start, EndedAt: &end}, []*tool.Report{interval(1, 1, 5), summaryOf(1, 5, 0, 0, 0)}, end.Add(time.Second), Draining, false, true, 60},
-		"over":             {rundir.Meta{StartedAt: start, EndedAt: &end, ClosedAt: &end}, []*tool.Report{summaryOf(1, 5, 0, 0, 0)}, end.Add(time.Hour), Over, false, true, 60},
+		"nothing said yet": {rundir.Meta{Timing: rundir.Timing{StartedAt: start}}, nil, start.Add(time.Second), Starting, false, false, 1},
+		"silent warm-up":   {rundir.Meta{Timing: rundir.Timing{StartedAt: start}}, []*tool.Report{{Kind: tool.Start, Phase: tool.Warmup}}, start.Add(time.Second), Warmup, false, false, 1},
+		"warm-up":          {rundir.Meta{Timing: rundir.Timing{StartedAt: start}}, []*tool.Report{warm}, start.Add(time.Second), Warmup, true, false, 1},
+		"measuring":        {rundir.Meta{Timing: rundir.Timing{StartedAt: start}}, []*tool.Report{interval(1, 1, 5)}, start.Add(time.Second), Measuring, true, false, 1},
+		"stalled":          {rundir.Meta{Timing: rundir.Timing{StartedAt: start}}, []*tool.Report{interval(1, 1, 5)}, start.Add(6 * time.Second), Measuring, false, false, 6},
+		"long intervals": {rundir.Meta{
+			Timing:    rundir.Timing{StartedAt: start},
+			Benchmark: rundir.Benchmark{ReportIntervalSeconds: 10},
+		}, []*tool.Report{interval(10, 10, 5)}, start.Add(29 * time.Second), Measuring, true, false, 29},
+		"draining": {rundir.Meta{
+			Timing: rundir.Timing{StartedAt: start},
+			End:    rundir.End{EndedAt: &end},
+		}, []*tool.Report{interval(1, 1, 5), summaryOf(1, 5, 0, 0, 0)}, end.Add(time.Second), Draining, false, true, 60},
+		"over": {rundir.Meta{
+			Timing:  rundir.Timing{StartedAt: start},
+			End:     rundir.End{EndedAt: &end},
+			Closing: rundir.Closing{ClosedAt: &end},
+		}, []*tool.Report{summaryOf(1, 5, 0, 0, 0)}, end.Add(time.Hour), Over, false, true, 60},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -305,9 +315,17 @@ func TestVerbRecordedBy01(t *testing.T) {
 		verb string
 		want rundir.Outcome
 	}{
-		{rundir.Meta{Verb: "run", Outcome: rundir.Lost, Import: &rundir.ImportSource{}}, "load", rundir.Succeeded},
-		{rundir.Meta{Verb: "run", Outcome: rundir.Failed, Log: &rundir.LogSource{}}, "load", rundir.Failed},
-		{rundir.Meta{Verb: "run", Outcome: rundir.Lost}, "run", rundir.Lost},
+		{rundir.Meta{
+			Benchmark: rundir.Benchmark{Verb: "run"},
+			End:       rundir.End{Outcome: rundir.Lost},
+			Origin:    rundir.Origin{Import: &rundir.ImportSource{}},
+		}, "load", rundir.Succeeded},
+		{rundir.Meta{
+			Benchmark: rundir.Benchmark{Verb: "run"},
+			End:       rundir.End{Outcome: rundir.Failed},
+			Origin:    rundir.Origin{Log: &rundir.LogSource{}},
+		}, "load", rundir.Failed},
+		{rundir.Meta{Benchmark: rundir.Benchmark{Verb: "run"}, End: rundir.End{Outcome: rundir.Lost}}, "run", rundir.Lost},
 	} {
 		test.meta.EndedAt, test.meta.ClosedAt = &now, &now
 		if got := f.Snapshot(test.meta, now).Meta; got.Verb != test.verb || got.Outcome != test.want {

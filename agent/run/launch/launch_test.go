@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // create returns a new run's directory.
 func create(t *testing.T) rundir.Directory {
 	t.Helper()
-	dir, claim, err := rundir.Create(t.TempDir(), rundir.Meta{StartedAt: time.Now()})
+	dir, claim, err := rundir.Create(t.TempDir(), rundir.Meta{Timing: rundir.Timing{StartedAt: time.Now()}})
 	if err != nil {
 		t.Fatal(err)
 	}

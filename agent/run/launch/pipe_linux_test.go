@@ -20,7 +20,7 @@ func TestPipeOnAFullDisk(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) })
 	for _, size := range []int{1 << 10, 4 << 20} {
-		dir, claim, err := rundir.Create(disk, rundir.Meta{StartedAt: time.Now()})
+		dir, claim, err := rundir.Create(disk, rundir.Meta{Timing: rundir.Timing{StartedAt: time.Now()}})
 		if err != nil {
 			t.Fatal(err)
 		}

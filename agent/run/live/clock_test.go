@@ -48,7 +48,11 @@ func TestClockIsSet(t *testing.T) {
 			}
 			step("before")
 			data := t.TempDir()
-			meta := rundir.Meta{ID: "one", Target: "127.0.0.1:3306", StartedAt: machine.Wall().UTC(), Clock: rundir.NewClock(machine)}
+			meta := rundir.Meta{
+				ID:        "one",
+				Benchmark: rundir.Benchmark{Target: "127.0.0.1:3306"},
+				Timing:    rundir.Timing{StartedAt: machine.Wall().UTC(), Clock: rundir.NewClock(machine)},
+			}
 			dir, claim, err := rundir.Create(data, meta)
 			if err != nil {
 				t.Fatal(err)

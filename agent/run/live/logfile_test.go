@@ -273,7 +273,11 @@ func TestSameOutcomeFollowedAndImported(t *testing.T) {
 			w.runs(tt.total)
 			followed := w.until("", "over", over).Meta
 
-			orphan, claim, err := rundir.Create(t.TempDir(), rundir.Meta{ID: "orphan", Tool: "sysbench", StartedAt: time.Now()})
+			orphan, claim, err := rundir.Create(t.TempDir(), rundir.Meta{
+				ID:        "orphan",
+				Benchmark: rundir.Benchmark{Tool: "sysbench"},
+				Timing:    rundir.Timing{StartedAt: time.Now()},
+			})
 			if err != nil {
 				t.Fatal(err)
 			}

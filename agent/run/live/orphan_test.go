@@ -24,7 +24,11 @@ func TestCloseOrphan(t *testing.T) {
 		"nothing printed": {"", "", rundir.Lost},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir, claim, err := rundir.Create(t.TempDir(), rundir.Meta{ID: "r", Tool: "sysbench", StartedAt: historyStart})
+			dir, claim, err := rundir.Create(t.TempDir(), rundir.Meta{
+				ID:        "r",
+				Benchmark: rundir.Benchmark{Tool: "sysbench"},
+				Timing:    rundir.Timing{StartedAt: historyStart},
+			})
 			if err != nil {
 				t.Fatal(err)
 			}

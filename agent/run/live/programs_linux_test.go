@@ -44,7 +44,12 @@ func TestProgramsAreRecorded(t *testing.T) {
 		t.Fatal("the process has no start")
 	}
 	data, began := t.TempDir(), time.Now().Add(-10*time.Minute).UTC()
-	dir, claim, err := rundir.Create(data, rundir.Meta{ID: "one", Tool: "sysbench", StartedAt: began, PID: tool.Process.Pid, PIDStartTicks: ticks, BootID: clock.BootID(), Generator: "load1"})
+	dir, claim, err := rundir.Create(data, rundir.Meta{
+		ID:        "one",
+		Benchmark: rundir.Benchmark{Tool: "sysbench"},
+		Timing:    rundir.Timing{StartedAt: began},
+		Process:   rundir.Process{PID: tool.Process.Pid, PIDStartTicks: ticks, BootID: clock.BootID(), Generator: "load1"},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

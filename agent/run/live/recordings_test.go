@@ -70,7 +70,11 @@ func TestRecordingsHoweverRead(t *testing.T) {
 		}
 	}
 	for i, r := range all {
-		dir, claim, err := rundir.Create(data, rundir.Meta{ID: "r" + strconv.Itoa(i), Tool: r.tool.Name, StartedAt: time.Now()})
+		dir, claim, err := rundir.Create(data, rundir.Meta{
+			ID:        "r" + strconv.Itoa(i),
+			Benchmark: rundir.Benchmark{Tool: r.tool.Name},
+			Timing:    rundir.Timing{StartedAt: time.Now()},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,7 +118,11 @@ func TestRecordingsHoweverRead(t *testing.T) {
 		if d := cmp.Diff(want, read, same); d != "" {
 			t.Errorf("%s: read again:\n%s", r.path, d)
 		}
-		orphan, claim, err := rundir.Create(t.TempDir(), rundir.Meta{ID: "r", Tool: r.tool.Name, StartedAt: time.Now()})
+		orphan, claim, err := rundir.Create(t.TempDir(), rundir.Meta{
+			ID:        "r",
+			Benchmark: rundir.Benchmark{Tool: r.tool.Name},
+			Timing:    rundir.Timing{StartedAt: time.Now()},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -349,7 +349,13 @@ func TestStoppedWhileCatchingUp(t *testing.T) {
 	gate, open := fifo(t)
 	defer open()
 	past := time.Now().Add(-time.Hour)
-	ended, claim, err := rundir.Create(l.data, rundir.Meta{ID: "ended", Tool: "sysbench", StartedAt: past, EndedAt: &past, ClosedAt: &past})
+	ended, claim, err := rundir.Create(l.data, rundir.Meta{
+		ID:        "ended",
+		Benchmark: rundir.Benchmark{Tool: "sysbench"},
+		Timing:    rundir.Timing{StartedAt: past},
+		End:       rundir.End{EndedAt: &past},
+		Closing:   rundir.Closing{ClosedAt: &past},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

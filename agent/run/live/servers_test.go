@@ -90,11 +90,15 @@ func TestServersOfRuns(t *testing.T) {
 	data := t.TempDir()
 	want := map[string]string{"blue": "b1 b2", "green": "g1 g2", "selected": "g1 alone", "alone": "alone", "unknown": ""}
 	dirs := map[string]rundir.Directory{
-		"blue":     startRun(t, data, rundir.Meta{ID: "blue", Target: "localhost:3306"}),
-		"green":    startRun(t, data, rundir.Meta{ID: "green", Target: "127.0.0.1:3309"}),
-		"alone":    startRun(t, data, rundir.Meta{ID: "alone", Target: "127.0.0.1:3310"}),
-		"selected": startRun(t, data, rundir.Meta{ID: "selected", Target: "127.0.0.1:3306", Selection: rundir.NewSelection(nil, []string{"g1", "alone"})}),
-		"unknown":  startRun(t, data, rundir.Meta{ID: "unknown", Target: "127.0.0.1:3399"}),
+		"blue":  startRun(t, data, rundir.Meta{ID: "blue", Benchmark: rundir.Benchmark{Target: "localhost:3306"}}),
+		"green": startRun(t, data, rundir.Meta{ID: "green", Benchmark: rundir.Benchmark{Target: "127.0.0.1:3309"}}),
+		"alone": startRun(t, data, rundir.Meta{ID: "alone", Benchmark: rundir.Benchmark{Target: "127.0.0.1:3310"}}),
+		"selected": startRun(t, data, rundir.Meta{
+			ID:        "selected",
+			Benchmark: rundir.Benchmark{Target: "127.0.0.1:3306"},
+			Placement: rundir.Placement{Selection: rundir.NewSelection(nil, []string{"g1", "alone"})},
+		}),
+		"unknown": startRun(t, data, rundir.Meta{ID: "unknown", Benchmark: rundir.Benchmark{Target: "127.0.0.1:3399"}}),
 	}
 	sink := &sampledSink{runs: map[string]string{}, identified: map[string]*rundir.Servers{}}
 	w := watch(t, Options{DataDir: data, Topology: serversOf(twoClusters...), Sink: sink})
@@ -171,7 +175,7 @@ func (b *logBuffer) count(text string) int {
 // once that they are.
 func TestServersAfterReload(t *testing.T) {
 	data := t.TempDir()
-	dir := startRun(t, data, rundir.Meta{ID: "one", Target: "127.0.0.1:3308"})
+	dir := startRun(t, data, rundir.Meta{ID: "one", Benchmark: rundir.Benchmark{Target: "127.0.0.1:3308"}})
 	var now atomic.Pointer[topology.Topology]
 	reload := func(targets ...engine.Target) { now.Store(serversOf(targets...)()) }
 	reload(twoClusters[0])

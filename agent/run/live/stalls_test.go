@@ -40,7 +40,12 @@ func stalling(t *testing.T, gate string) string {
 // recorded, explained, counted and marked.
 func TestStallIsCaptured(t *testing.T) {
 	data := t.TempDir()
-	dir, claim, err := rundir.Create(data, rundir.Meta{ID: "one", Tool: "sysbench", StartedAt: time.Now(), Selection: &rundir.Selection{Clusters: []string{"blue"}}})
+	dir, claim, err := rundir.Create(data, rundir.Meta{
+		ID:        "one",
+		Benchmark: rundir.Benchmark{Tool: "sysbench"},
+		Timing:    rundir.Timing{StartedAt: time.Now()},
+		Placement: rundir.Placement{Selection: &rundir.Selection{Clusters: []string{"blue"}}},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,12 @@ import (
 // begins and once when the tool has ended, and that the run is closed after that.
 func TestStatementsAreRead(t *testing.T) {
 	data := t.TempDir()
-	dir, claim, err := rundir.Create(data, rundir.Meta{ID: "one", Tool: "sysbench", StartedAt: time.Now(), Selection: &rundir.Selection{Clusters: []string{"blue"}}})
+	dir, claim, err := rundir.Create(data, rundir.Meta{
+		ID:        "one",
+		Benchmark: rundir.Benchmark{Tool: "sysbench"},
+		Timing:    rundir.Timing{StartedAt: time.Now()},
+		Placement: rundir.Placement{Selection: &rundir.Selection{Clusters: []string{"blue"}}},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

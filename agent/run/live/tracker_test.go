@@ -17,7 +17,12 @@ import (
 func failed(t *testing.T, data, id string) rundir.Directory {
 	t.Helper()
 	begin, end, status := time.Now().Add(-time.Minute).UTC(), time.Now().Add(-50*time.Second).UTC(), 1
-	dir, claim, err := rundir.Create(data, rundir.Meta{ID: id, Tool: "sysbench", StartedAt: begin, EndedAt: &end, ExitCode: &status, Outcome: rundir.Failed})
+	dir, claim, err := rundir.Create(data, rundir.Meta{
+		ID:        id,
+		Benchmark: rundir.Benchmark{Tool: "sysbench"},
+		Timing:    rundir.Timing{StartedAt: begin},
+		End:       rundir.End{EndedAt: &end, ExitCode: &status, Outcome: rundir.Failed},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

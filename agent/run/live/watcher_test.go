@@ -162,7 +162,11 @@ func transactions(n float64) func(ingest.Snapshot) bool {
 // started is a real process that writes into a run directory.
 func started(t *testing.T, data, id, script string) (rundir.Directory, *rundir.Claim, *launch.Process) {
 	t.Helper()
-	dir, claim, err := rundir.Create(data, rundir.Meta{ID: id, Tool: "sysbench", StartedAt: time.Now().UTC()})
+	dir, claim, err := rundir.Create(data, rundir.Meta{
+		ID:        id,
+		Benchmark: rundir.Benchmark{Tool: "sysbench"},
+		Timing:    rundir.Timing{StartedAt: time.Now().UTC()},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -288,7 +292,7 @@ func TestKilledWrapper(t *testing.T) {
 func TestRemovedRunIsForgotten(t *testing.T) {
 	data := t.TempDir()
 	w := watch(t, Options{DataDir: data})
-	dir, claim, err := rundir.Create(data, rundir.Meta{ID: "gone", StartedAt: time.Now()})
+	dir, claim, err := rundir.Create(data, rundir.Meta{ID: "gone", Timing: rundir.Timing{StartedAt: time.Now()}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -309,7 +313,12 @@ func TestKeptRunsAreBounded(t *testing.T) {
 	start := time.Unix(1000, 0).UTC()
 	for i := range 5 {
 		end := start.Add(time.Duration(i) * time.Hour)
-		_, claim, err := rundir.Create(data, rundir.Meta{ID: fmt.Sprintf("r%d", i), StartedAt: end, EndedAt: &end, ClosedAt: &end, Outcome: rundir.Succeeded})
+		_, claim, err := rundir.Create(data, rundir.Meta{
+			ID:      fmt.Sprintf("r%d", i),
+			Timing:  rundir.Timing{StartedAt: end},
+			End:     rundir.End{EndedAt: &end, Outcome: rundir.Succeeded},
+			Closing: rundir.Closing{ClosedAt: &end},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -344,7 +353,7 @@ func TestOneUserLeavesRoom(t *testing.T) {
 	begin := time.Now().Add(-time.Minute)
 	create := func(id string, owner int) {
 		t.Helper()
-		dir, claim, err := rundir.Create(data, rundir.Meta{ID: id, StartedAt: begin})
+		dir, claim, err := rundir.Create(data, rundir.Meta{ID: id, Timing: rundir.Timing{StartedAt: begin}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -383,7 +392,12 @@ func TestDrain(t *testing.T) {
 		{Name: "elsewhere", Address: "127.0.0.1:3310", Cluster: "other"},
 	}
 	end := time.Now().Add(-10 * time.Second).UTC().Truncate(time.Second)
-	dir, claim, err := rundir.Create(data, rundir.Meta{ID: "one", Target: "localhost:3306", StartedAt: end.Add(-time.Minute), EndedAt: &end, Outcome: rundir.Succeeded})
+	dir, claim, err := rundir.Create(data, rundir.Meta{
+		ID:        "one",
+		Benchmark: rundir.Benchmark{Target: "localhost:3306"},
+		Timing:    rundir.Timing{StartedAt: end.Add(-time.Minute)},
+		End:       rundir.End{EndedAt: &end, Outcome: rundir.Succeeded},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -559,8 +573,11 @@ func TestDrainTimeoutOfTheRun(t *testing.T) {
 	data := t.TempDir()
 	end := time.Now().UTC()
 	_, claim, err := rundir.Create(data, rundir.Meta{
-		ID: "one", Target: "127.0.0.1:3306", StartedAt: end.Add(-time.Minute), EndedAt: &end, Outcome: rundir.Succeeded,
-		DrainTimeoutSeconds: series.Some(0.2),
+		ID:        "one",
+		Benchmark: rundir.Benchmark{Target: "127.0.0.1:3306"},
+		Timing:    rundir.Timing{StartedAt: end.Add(-time.Minute)},
+		End:       rundir.End{EndedAt: &end, Outcome: rundir.Succeeded},
+		Closing:   rundir.Closing{DrainTimeoutSeconds: series.Some(0.2)},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -598,7 +615,11 @@ func (w *watching) draining(id string) bool {
 func TestClockStartIsRecorded(t *testing.T) {
 	data := t.TempDir()
 	began := time.Now()
-	dir, claim, err := rundir.Create(data, rundir.Meta{ID: "one", Tool: "sysbench", StartedAt: began.Add(-time.Hour)})
+	dir, claim, err := rundir.Create(data, rundir.Meta{
+		ID:        "one",
+		Benchmark: rundir.Benchmark{Tool: "sysbench"},
+		Timing:    rundir.Timing{StartedAt: began.Add(-time.Hour)},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

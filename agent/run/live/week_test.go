@@ -31,7 +31,11 @@ func TestWeek(t *testing.T) {
 		Boot: func() time.Duration { return time.Hour + time.Duration(passed.Load()) }, ID: "this boot",
 	}
 	data := t.TempDir()
-	dir, claim, err := rundir.Create(data, rundir.Meta{ID: "one", Tool: "sysbench", Target: "127.0.0.1:3306", StartedAt: begin, Clock: rundir.NewClock(machine)})
+	dir, claim, err := rundir.Create(data, rundir.Meta{
+		ID:        "one",
+		Benchmark: rundir.Benchmark{Tool: "sysbench", Target: "127.0.0.1:3306"},
+		Timing:    rundir.Timing{StartedAt: begin, Clock: rundir.NewClock(machine)},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,7 +41,11 @@ func recorded(t testing.TB, stdout string, status []string) rundir.Directory {
 	end := historyStart.Add(10 * time.Second)
 	clock := historyStart.Add(500 * time.Millisecond)
 	dir, claim, err := rundir.Create(t.TempDir(), rundir.Meta{
-		ID: "r", Tool: "sysbench", StartedAt: historyStart, ClockStartedAt: &clock, EndedAt: &end, ClosedAt: &end, Outcome: rundir.Succeeded,
+		ID:        "r",
+		Benchmark: rundir.Benchmark{Tool: "sysbench"},
+		Timing:    rundir.Timing{StartedAt: historyStart, ClockStartedAt: &clock},
+		End:       rundir.End{EndedAt: &end, Outcome: rundir.Succeeded},
+		Closing:   rundir.Closing{ClosedAt: &end},
 	})
 	if err != nil {
 		t.Fatal(err)

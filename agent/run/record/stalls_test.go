@@ -21,7 +21,7 @@ func capture(number int, text string) *Capture {
 }
 
 func TestCaptures(t *testing.T) {
-	dir, claim, err := rundir.Create(t.TempDir(), rundir.Meta{ID: "r", StartedAt: time.Now()})
+	dir, claim, err := rundir.Create(t.TempDir(), rundir.Meta{ID: "r", Timing: rundir.Timing{StartedAt: time.Now()}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,9 +23,15 @@ func TestBalances(t *testing.T) {
 	shards := metrics[slices.IndexFunc(metrics, func(m *measure.Metric) bool { return m.Name == "mongodb_shard_operations_total" })]
 	start := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	end := start.Add(10 * time.Second)
-	dir, claim, err := rundir.Create(t.TempDir(), rundir.Meta{ID: "one", StartedAt: start, EndedAt: &end, ClosedAt: &end, Outcome: rundir.Succeeded, Servers: &rundir.Servers{Targets: []rundir.Server{
-		{Target: "a"}, {Target: "b"}, {Target: "r1"}, {Target: "r2"}, {Target: "proxy", Proxy: true},
-	}}})
+	dir, claim, err := rundir.Create(t.TempDir(), rundir.Meta{
+		ID:      "one",
+		Timing:  rundir.Timing{StartedAt: start},
+		End:     rundir.End{EndedAt: &end, Outcome: rundir.Succeeded},
+		Closing: rundir.Closing{ClosedAt: &end},
+		Placement: rundir.Placement{Servers: &rundir.Servers{Targets: []rundir.Server{
+			{Target: "a"}, {Target: "b"}, {Target: "r1"}, {Target: "r2"}, {Target: "proxy", Proxy: true},
+		}}},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

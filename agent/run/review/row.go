@@ -262,8 +262,9 @@ func LatencyName(operation, stat string) string {
 // Facts returns the facts by which runs can differ.
 func (r *Row) Facts() []rundir.Fact {
 	m := rundir.Meta{
-		Tool: r.Tool, ToolVersion: r.Version, Verb: r.Verb, Workload: r.Workload, Threads: r.Threads, Target: r.Target,
-		Database: r.Database, Generator: r.Generator, Labels: r.Labels,
+		Benchmark: rundir.Benchmark{Tool: r.Tool, ToolVersion: r.Version, Verb: r.Verb, Workload: r.Workload, Threads: r.Threads, Target: r.Target, Database: r.Database},
+		Process:   rundir.Process{Generator: r.Generator},
+		Labels:    r.Labels,
 	}
 	if r.Group != "" {
 		m.Group = &rundir.Group{Name: r.Group}

@@ -16,7 +16,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestCreateClaimsWholeDirectory(t *testing.T) {
 	data := t.TempDir()
-	dir, claim, err := Create(data, Meta{ID: "one", StartedAt: time.Unix(1, 0).UTC()})
+	dir, claim, err := Create(data, Meta{ID: "one", Timing: Timing{StartedAt: time.Unix(1, 0).UTC()}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func TestOpenRecordFollowsNoLink(t *testing.T) {
 
 func TestCreateFillsOnce(t *testing.T) {
 	dataDir := t.TempDir()
-	meta := Meta{StartedAt: time.Date(2026, 11, 23, 5, 0, 0, 0, time.UTC), Title: "oltp"}
+	meta := Meta{Timing: Timing{StartedAt: time.Date(2026, 11, 23, 5, 0, 0, 0, time.UTC)}, Title: "oltp"}
 	for range 3 {
 		filled := 0
 		_, claim, err := CreateWith(dataDir, meta, func(Directory) error { filled++; return nil })
@@ -195,7 +195,7 @@ func TestRunsFolderIsNoForeignLink(t *testing.T) {
 	if _, err := List(data); !errors.Is(err, ErrForeign) {
 		t.Errorf("listed: %v", err)
 	}
-	if _, _, err := Create(data, Meta{ID: "r", StartedAt: time.Now()}); !errors.Is(err, ErrForeign) {
+	if _, _, err := Create(data, Meta{ID: "r", Timing: Timing{StartedAt: time.Now()}}); !errors.Is(err, ErrForeign) {
 		t.Errorf("created: %v", err)
 	}
 }

@@ -16,8 +16,8 @@ func ExampleCreate() {
 	defer os.RemoveAll(dataDir)
 
 	dir, claim, err := rundir.Create(dataDir, rundir.Meta{
-		Tool: "sysbench", Workload: "oltp_read_write", Threads: 16,
-		StartedAt: time.Date(2026, 11, 21, 2, 14, 3, 0, time.UTC),
+		Benchmark: rundir.Benchmark{Tool: "sysbench", Workload: "oltp_read_write", Threads: 16},
+		Timing:    rundir.Timing{StartedAt: time.Date(2026, 11, 21, 2, 14, 3, 0, time.UTC)},
 	})
 	if err != nil {
 		panic(err)

@@ -9,9 +9,9 @@ import (
 
 func TestFacts(t *testing.T) {
 	m := Meta{
-		Tool: "sysbench", ToolVersion: "1.0.20", Verb: "run", Workload: "oltp_read_write", Threads: 16,
-		Target: "db:3306", Database: "sbtest", Generator: "load1",
-		Labels: map[string]string{"via": "direct", "az": "b", "verb": "of an old run.json", "not-a-label": "x"},
+		Benchmark: Benchmark{Tool: "sysbench", ToolVersion: "1.0.20", Verb: "run", Workload: "oltp_read_write", Threads: 16, Target: "db:3306", Database: "sbtest"},
+		Process:   Process{Generator: "load1"},
+		Labels:    map[string]string{"via": "direct", "az": "b", "verb": "of an old run.json", "not-a-label": "x"},
 	}
 	want := []Fact{
 		{"tool", "sysbench"}, {"tool_version", "1.0.20"}, {"verb", "run"}, {"workload", "oltp_read_write"}, {"threads", "16"},

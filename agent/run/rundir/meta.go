@@ -17,6 +17,8 @@ import (
 
 // Meta is run.json: the facts about a run. Text that looks like a secret is blanked before writing.
 // Counters, samples and the summary are not included: they are read from the tool's raw output.
+//
+// The parts are embedded, so that run.json has one level.
 type Meta struct {
 	ID     string            `json:"id"`
 	Title  string            `json:"title"`
@@ -25,6 +27,18 @@ type Meta struct {
 	// labels.
 	Parameters []string `json:"parameters,omitempty"`
 
+	Benchmark
+	Placement
+	Conditions
+	Process
+	Origin
+	Timing
+	End
+	Closing
+}
+
+// Benchmark is what the tool was started to do, from its command line and its output.
+type Benchmark struct {
 	Tool        string `json:"tool,omitempty"`
 	ToolVersion string `json:"tool_version,omitempty"`
 	// Verb is the tool's own command: run, prepare, load …
@@ -43,7 +57,10 @@ type Meta struct {
 
 	Target   string `json:"target,omitempty"`
 	Database string `json:"database,omitempty"`
+}
 
+// Placement is where the tool and the run's servers are.
+type Placement struct {
 	// Place is where the command runs the tool.
 	Place tool.Place `json:"place,omitempty"`
 	// Selection is the user's choice of the run's servers; nil: Target decides.
@@ -51,12 +68,18 @@ type Meta struct {
 	// Servers that take part in the run; nil until the process that observes the run has determined
 	// them.
 	Servers *Servers `json:"servers,omitempty"`
+}
 
+// Conditions are what the user demands of a run.
+type Conditions struct {
 	// Required are the conditions of --require.
 	Required []string `json:"required,omitempty"`
 	// CaptureWhen are the conditions of --capture-when.
 	CaptureWhen []string `json:"capture_when,omitempty"`
+}
 
+// Process is the process of the tool, and its machine.
+type Process struct {
 	// Command is the command line, with every secret blanked.
 	Command []string `json:"command,omitempty"`
 	// Generator is the machine that produces the load, as named by `uname -n`; empty if unknown.
@@ -67,21 +90,25 @@ type Meta struct {
 	// the process from a later one with the same number.
 	PIDStartTicks uint64 `json:"pid_start_ticks,omitempty"`
 	BootID        string `json:"boot_id,omitempty"`
+}
 
+// Origin is where a run comes from, unless `benchwatch run` started a single tool on this machine.
+type Origin struct {
 	// Log is set for a run whose tool wrote a log file by itself.
 	Log *LogSource `json:"log,omitempty"`
 	// Import is set for a run that was imported from an old log.
 	Import *ImportSource `json:"import,omitempty"`
-
 	// Replay is set for a run that replays the record of another one.
 	Replay *ReplaySource `json:"replay,omitempty"`
-
 	// Group is set for a group, and for the run of one of its generators.
 	Group *Group `json:"group,omitempty"`
 	// Mirror is set for a copy of a run that another machine records. That machine decides its
 	// facts and outcome.
 	Mirror *Mirror `json:"mirror,omitempty"`
+}
 
+// Timing is the start of a run, and the clocks of its times.
+type Timing struct {
 	// Clock is the clock of the run's times; absent if it was only the wall clock, as in a log
 	// file.
 	Clock *Clock `json:"clock,omitempty"`
@@ -96,7 +123,10 @@ type Meta struct {
 	// ClockStartedAt is when the tool's own clock started, derived from the first interval report
 	// that was read as it was written. It may be seconds after StartedAt.
 	ClockStartedAt *time.Time `json:"clock_started_at,omitempty"`
+}
 
+// End is how and why the tool ended. It is empty before.
+type End struct {
 	EndedAt  *time.Time `json:"ended_at,omitempty"`
 	ExitCode *int       `json:"exit_code,omitempty"`
 	Signal   string     `json:"signal,omitempty"`
@@ -108,7 +138,10 @@ type Meta struct {
 	// Reason is why the run failed or was lost: the exit status or signal, and the tool's message
 	// about it.
 	Reason string `json:"reason,omitempty"`
+}
 
+// Closing is what happens after the tool's end.
+type Closing struct {
 	// DrainTimeoutSeconds is how long to wait for replicas to catch up; unknown: the configuration
 	// of the process that closes the run decides.
 	DrainTimeoutSeconds series.Optional[float64] `json:"drain_timeout_seconds,omitzero"`

@@ -12,7 +12,7 @@ import (
 func TestAxisOnAnotherMachine(t *testing.T) {
 	here := &clock.Clock{Wall: time.Now, Boot: func() time.Duration { return 42 * time.Hour }, ID: "another boot"}
 	for _, steps := range [][]ClockStep{nil, {{Seconds: 3600}}, {{Seconds: 864000}, {Seconds: -90}}} {
-		m := Meta{Clock: &Clock{ID: "first boot", Steps: steps}}
+		m := Meta{Timing: Timing{Clock: &Clock{ID: "first boot", Steps: steps}}}
 		axis := m.Axis(here)
 		if ahead := axis.Ahead(); (ahead - m.Clock.Ahead()).Abs() > 50*time.Millisecond {
 			t.Errorf("%v: the wall clock is ahead by %v", steps, ahead)

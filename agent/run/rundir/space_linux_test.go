@@ -30,7 +30,7 @@ func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 // space is detected, and that the rest is released.
 func TestReservation(t *testing.T) {
 	disk := smallDisk(t)
-	dir, claim, err := Create(disk, Meta{ID: "r", StartedAt: time.Now()})
+	dir, claim, err := Create(disk, Meta{ID: "r", Timing: Timing{StartedAt: time.Now()}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestReservation(t *testing.T) {
 		t.Fatal(err)
 	}
 	code := 0
-	m := Meta{ExitCode: &code, OutputLost: reserved.Lost()}
+	m := Meta{End: End{ExitCode: &code, OutputLost: reserved.Lost()}}
 	if m.Conclude(Output{Complete: true}); m.Outcome != Failed || m.Reason == "" {
 		t.Errorf("%s: %q", m.Outcome, m.Reason)
 	}
@@ -90,7 +90,7 @@ func TestReservation(t *testing.T) {
 // nothing is cut while a process could still write.
 func TestReserveIsGivenBack(t *testing.T) {
 	disk := smallDisk(t)
-	dir, claim, err := Create(disk, Meta{ID: "r", StartedAt: time.Now()})
+	dir, claim, err := Create(disk, Meta{ID: "r", Timing: Timing{StartedAt: time.Now()}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -143,7 +143,10 @@ func TestServers(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got := configured(socket).Servers(t.Context(), &rundir.Meta{Target: test.target, Place: test.place}, here)
+			got := configured(socket).Servers(t.Context(), &rundir.Meta{
+				Benchmark: rundir.Benchmark{Target: test.target},
+				Placement: rundir.Placement{Place: test.place},
+			}, here)
 			if names(&got) != test.want {
 				t.Errorf("%q: got %q, want %q", test.target, names(&got), test.want)
 			}
@@ -174,7 +177,10 @@ func TestSelection(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got := configured("/x").Servers(t.Context(), &rundir.Meta{Target: test.target, Selection: &test.chosen}, here)
+			got := configured("/x").Servers(t.Context(), &rundir.Meta{
+				Benchmark: rundir.Benchmark{Target: test.target},
+				Placement: rundir.Placement{Selection: &test.chosen},
+			}, here)
 			if names(&got) != test.want || !strings.Contains(got.Problem, test.problems) || (got.Source == rundir.ServersSelected) == (test.want == "") {
 				t.Errorf("got %q, %+v", names(&got), got)
 			}
@@ -186,7 +192,10 @@ func TestSelection(t *testing.T) {
 // the agent, is not the agent's localhost.
 func TestGenerator(t *testing.T) {
 	for generator, want := range map[string]string{"load1": "g1 g2", "": "g1 g2", "5f0e2a": ""} {
-		got := configured("/x").Servers(t.Context(), &rundir.Meta{Target: "localhost:3307", Generator: generator}, here)
+		got := configured("/x").Servers(t.Context(), &rundir.Meta{
+			Benchmark: rundir.Benchmark{Target: "localhost:3307"},
+			Process:   rundir.Process{Generator: generator},
+		}, here)
 		if names(&got) != want {
 			t.Errorf("%q: got %q, want %q", generator, names(&got), want)
 		}
@@ -201,7 +210,10 @@ func TestLent(t *testing.T) {
 		engine.Target{Name: "mine", Address: "10.0.0.8:3306", Cluster: "lent"}, engine.Target{Name: "both", Address: "10.0.0.8:3307", Cluster: "lent"})
 	places.Lent = map[string][]string{"mine": {"a"}, "both": {"a", "b"}}
 	for run, want := range map[string]string{"a": "n1 n2 mine both", "b": "n1 n2 both", "c": "n1 n2"} {
-		got := places.Servers(t.Context(), &rundir.Meta{ID: run, Target: "n1:3306,10.0.0.8:3306,10.0.0.8:3307"}, here)
+		got := places.Servers(t.Context(), &rundir.Meta{
+			ID:        run,
+			Benchmark: rundir.Benchmark{Target: "n1:3306,10.0.0.8:3306,10.0.0.8:3307"},
+		}, here)
 		if names(&got) != want {
 			t.Errorf("%s: got %q, want %q", run, names(&got), want)
 		}
@@ -212,10 +224,10 @@ func TestLent(t *testing.T) {
 // user's selection matches none.
 func TestNothingConfigured(t *testing.T) {
 	none := &Topology{}
-	if got := none.Servers(t.Context(), &rundir.Meta{Target: "n1:3306"}, here); got.Source != rundir.ServersNone || got.Notice() != "" {
+	if got := none.Servers(t.Context(), &rundir.Meta{Benchmark: rundir.Benchmark{Target: "n1:3306"}}, here); got.Source != rundir.ServersNone || got.Notice() != "" {
 		t.Errorf("%+v", got)
 	}
-	if got := none.Servers(t.Context(), &rundir.Meta{Selection: &rundir.Selection{Clusters: []string{"c"}}}, here); got.Notice() == "" {
+	if got := none.Servers(t.Context(), &rundir.Meta{Placement: rundir.Placement{Selection: &rundir.Selection{Clusters: []string{"c"}}}}, here); got.Notice() == "" {
 		t.Errorf("%+v", got)
 	}
 }
@@ -228,7 +240,7 @@ func TestAsWritten(t *testing.T) {
 		t.Errorf("looked up %s", host)
 		return nil, nil
 	}
-	configured("/x").Servers(t.Context(), &rundir.Meta{Target: "n1:3306,127.0.0.1:3307,vip:1"}, quiet)
+	configured("/x").Servers(t.Context(), &rundir.Meta{Benchmark: rundir.Benchmark{Target: "n1:3306,127.0.0.1:3307,vip:1"}}, quiet)
 }
 
 func TestRecordOfServers(t *testing.T) {
@@ -251,7 +263,10 @@ func TestRecordOfServers(t *testing.T) {
 		{"writer.aws:3306", &rundir.Selection{Clusters: []string{"blue"}}, []rundir.Server{n1, connected(n2)}},
 		{"10.0.0.7:3306", &rundir.Selection{Clusters: []string{"blue"}}, []rundir.Server{n1, n2}},
 	} {
-		got := configured("/x").Servers(t.Context(), &rundir.Meta{Target: test.target, Selection: test.chosen}, here)
+		got := configured("/x").Servers(t.Context(), &rundir.Meta{
+			Benchmark: rundir.Benchmark{Target: test.target},
+			Placement: rundir.Placement{Selection: test.chosen},
+		}, here)
 		if !slices.Equal(got.Targets, test.want) {
 			t.Errorf("%s: got %+v, want %+v", test.target, got.Targets, test.want)
 		}
@@ -278,7 +293,7 @@ func TestListed(t *testing.T) {
 		"10.0.0.60:3306": "n1 n2 px", "10.0.0.61:3306": "n1 n2 px outer", "10.0.0.62:3306": "mixed", "10.0.0.63:3306": "alone one",
 		"10.0.0.64:3306": "far", // the loopback address of another machine
 	} {
-		got := places.Servers(t.Context(), &rundir.Meta{Target: target}, here)
+		got := places.Servers(t.Context(), &rundir.Meta{Benchmark: rundir.Benchmark{Target: target}}, here)
 		if names(&got) != want {
 			t.Errorf("%s: got %q, want %q", target, names(&got), want)
 		}
@@ -292,7 +307,10 @@ func TestListed(t *testing.T) {
 			t.Errorf("%s: problem %q", target, got.Problem)
 		}
 	}
-	chosen := places.Servers(t.Context(), &rundir.Meta{Target: "10.0.0.60:3306", Selection: &rundir.Selection{Targets: []string{"n1"}}}, here)
+	chosen := places.Servers(t.Context(), &rundir.Meta{
+		Benchmark: rundir.Benchmark{Target: "10.0.0.60:3306"},
+		Placement: rundir.Placement{Selection: &rundir.Selection{Targets: []string{"n1"}}},
+	}, here)
 	if names(&chosen) != "n1 px" {
 		t.Errorf("chosen: %q", names(&chosen))
 	}

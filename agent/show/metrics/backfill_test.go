@@ -95,7 +95,10 @@ func TestBackfillInfo(t *testing.T) {
 // TestBackfillServersEqualLive guards the same for servers: the record gives the same series as the samples.
 func TestBackfillServersEqualLive(t *testing.T) {
 	began := time.Now().Add(-time.Second)
-	dir, claim, err := rundir.Create(t.TempDir(), rundir.Meta{ID: "r", StartedAt: began, ClockStartedAt: &began})
+	dir, claim, err := rundir.Create(t.TempDir(), rundir.Meta{
+		ID:     "r",
+		Timing: rundir.Timing{StartedAt: began, ClockStartedAt: &began},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -108,10 +108,11 @@ func sampleRun() ingest.Snapshot {
 	r.AddLatency("transaction", "p95", 0.00104)
 	return ingest.Snapshot{
 		Meta: rundir.Meta{
-			ID: "20261121T021403Z-oltp_read_write-t16", Title: "first \"try\"\n", Tool: "sysbench", ToolVersion: "1.0.20",
-			Workload: "oltp_read_write", Threads: 16, Target: "127.0.0.1:3306", Labels: map[string]string{"via": "direct"},
-			Generator: "loadgen", StartedAt: start, DurationSeconds: 60, RatePerSecond: 22000,
-			Servers: &rundir.Servers{
+			ID: "20261121T021403Z-oltp_read_write-t16", Title: "first \"try\"\n", Labels: map[string]string{"via": "direct"},
+			Benchmark: rundir.Benchmark{Tool: "sysbench", ToolVersion: "1.0.20", Workload: "oltp_read_write", Threads: 16, Target: "127.0.0.1:3306", DurationSeconds: 60, RatePerSecond: 22000},
+			Process:   rundir.Process{Generator: "loadgen"},
+			Timing:    rundir.Timing{StartedAt: start},
+			Placement: rundir.Placement{Servers: &rundir.Servers{
 				Source: rundir.ServersMatched,
 				Targets: []rundir.Server{
 					{Target: "n1", Cluster: "blue", Engine: "mysql", Nodename: "node1"},
@@ -120,7 +121,7 @@ func sampleRun() ingest.Snapshot {
 					{Target: "atlas", Engine: "atlas", Proxy: true, Nodename: "loadgen"},
 				},
 				Proxies: []rundir.Proxy{{Address: "vip", Nodename: "proxy1"}, {Address: "vip2"}},
-			},
+			}},
 		},
 		Phase: ingest.Measuring, Threads: series.Some(16), Interval: r, LastReport: start.Add(29 * time.Second),
 		IntervalSeconds: series.Some(1.0), Totals: map[string]float64{"transaction": 600000.5}, Errors: 2,

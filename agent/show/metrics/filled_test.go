@@ -163,7 +163,11 @@ func equalAt(t *testing.T, what string, exposed map[string]float64, filled map[s
 // runOf makes a run directory with an output.
 func runOf(t *testing.T, name, output string, ended bool) rundir.Directory {
 	t.Helper()
-	meta := rundir.Meta{ID: "r", Title: "a \"title\"\n", Tool: name, Threads: 4, Labels: map[string]string{"via": `di\rect`}, StartedAt: start, ClockStartedAt: &start}
+	meta := rundir.Meta{
+		ID: "r", Title: "a \"title\"\n", Labels: map[string]string{"via": `di\rect`},
+		Benchmark: rundir.Benchmark{Tool: name, Threads: 4},
+		Timing:    rundir.Timing{StartedAt: start, ClockStartedAt: &start},
+	}
 	if ended {
 		end, code, drain := start.Add(time.Hour), 0, 2.5
 		closed := end.Add(10 * time.Second)

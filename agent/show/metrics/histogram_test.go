@@ -24,7 +24,13 @@ func TestHistogramOfARun(t *testing.T) {
 	}
 	start := time.Date(2026, 11, 21, 1, 0, 0, 0, time.UTC)
 	end := start.Add(6 * time.Second)
-	meta := rundir.Meta{ID: "20261121T010000Z-x", Tool: sysbench.Name, StartedAt: start, EndedAt: &end, ClosedAt: &end, Outcome: rundir.Succeeded}
+	meta := rundir.Meta{
+		ID:        "20261121T010000Z-x",
+		Benchmark: rundir.Benchmark{Tool: sysbench.Name},
+		Timing:    rundir.Timing{StartedAt: start},
+		End:       rundir.End{EndedAt: &end, Outcome: rundir.Succeeded},
+		Closing:   rundir.Closing{ClosedAt: &end},
+	}
 	dir, claim, err := rundir.Create(t.TempDir(), meta)
 	if err != nil {
 		t.Fatal(err)

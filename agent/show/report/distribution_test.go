@@ -22,7 +22,13 @@ func TestHeatMap(t *testing.T) {
 	}
 	start := time.Date(2026, 11, 21, 1, 0, 0, 0, time.UTC)
 	end := start.Add(time.Minute)
-	dir, claim, err := rundir.Create(t.TempDir(), rundir.Meta{ID: "log", Tool: hdrlog.Name, StartedAt: start, ClockStartedAt: &start, EndedAt: &end, ClosedAt: &end, Outcome: rundir.Succeeded})
+	dir, claim, err := rundir.Create(t.TempDir(), rundir.Meta{
+		ID:        "log",
+		Benchmark: rundir.Benchmark{Tool: hdrlog.Name},
+		Timing:    rundir.Timing{StartedAt: start, ClockStartedAt: &start},
+		End:       rundir.End{EndedAt: &end, Outcome: rundir.Succeeded},
+		Closing:   rundir.Closing{ClosedAt: &end},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -60,7 +60,11 @@ func TestLatencyOfOperations(t *testing.T) {
 // TestListFits guards that a list fits a terminal, keeps the latency as long as it can, and names what
 // it lacks.
 func TestListFits(t *testing.T) {
-	row := review.NewRow(&ingest.Snapshot{Meta: rundir.Meta{ID: "20261125T094222Z-oltp_write_only-t4", Tool: "sysbench", Workload: "oltp_write_only", Outcome: rundir.Succeeded}, Summary: &ingest.Summary{
+	row := review.NewRow(&ingest.Snapshot{Meta: rundir.Meta{
+		ID:        "20261125T094222Z-oltp_write_only-t4",
+		Benchmark: rundir.Benchmark{Tool: "sysbench", Workload: "oltp_write_only"},
+		End:       rundir.End{Outcome: rundir.Succeeded},
+	}, Summary: &ingest.Summary{
 		Rates:     []tool.Rate{{Operation: tool.Transaction, PerSecond: 500}},
 		Latencies: []tool.Latency{{Operation: tool.Transaction, Stat: "p95", Seconds: 0.02}},
 	}})

@@ -61,7 +61,7 @@ func TestObserved(t *testing.T) {
 		}
 		return s
 	}
-	late := other(rundir.Meta{Servers: servers("n1")})
+	late := other(rundir.Meta{Placement: rundir.Placement{Servers: servers("n1")}})
 	late.StartedAt = recorded.Start.Add(time.Minute)
 	for _, c := range []struct {
 		name    string
@@ -77,11 +77,11 @@ func TestObserved(t *testing.T) {
 			"n1 was not in the primary component in 2 samples, from 0:12 to 0:13: it could not commit",
 			"the cluster's size changed as seen by n1 and n2: from 3 to 1 at 0:12, from 1 to 3 at 0:14",
 		}, nil},
-		{"another run", 500, three, []rundir.Meta{other(rundir.Meta{Servers: servers("x", "n2")})}, []string{"run other (another one) used n2 at the same time, from 0:05 to 0:20"}, nil},
-		{"a run on other servers", 500, three, []rundir.Meta{other(rundir.Meta{Servers: servers("x")})}, nil, []string{"run other"}},
-		{"a run on another cluster's servers of that name", 500, three, []rundir.Meta{other(rundir.Meta{Servers: &rundir.Servers{
+		{"another run", 500, three, []rundir.Meta{other(rundir.Meta{Placement: rundir.Placement{Servers: servers("x", "n2")}})}, []string{"run other (another one) used n2 at the same time, from 0:05 to 0:20"}, nil},
+		{"a run on other servers", 500, three, []rundir.Meta{other(rundir.Meta{Placement: rundir.Placement{Servers: servers("x")}})}, nil, []string{"run other"}},
+		{"a run on another cluster's servers of that name", 500, three, []rundir.Meta{other(rundir.Meta{Placement: rundir.Placement{Servers: &rundir.Servers{
 			Targets: []rundir.Server{{Target: "n2", Cluster: "other"}},
-		}})}, nil, []string{"run other"}},
+		}}})}, nil, []string{"run other"}},
 		{"a later run", 500, three, []rundir.Meta{late}, nil, []string{"run other"}},
 	} {
 		dir := recorded.Sysbench(t, steady)

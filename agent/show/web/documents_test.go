@@ -66,7 +66,10 @@ func TestDocuments(t *testing.T) {
 // that a run of hours is not read all the time.
 func TestRequirements(t *testing.T) {
 	s := newSite(t)
-	dir := s.ended(rundir.Meta{ID: "one", Required: []string{"tps>1", "tps>1000", "drain<10s"}}, someOutput)
+	dir := s.ended(rundir.Meta{
+		ID:         "one",
+		Conditions: rundir.Conditions{Required: []string{"tps>1", "tps>1000", "drain<10s"}},
+	}, someOutput)
 	ask := func() string {
 		code, body := s.get("/api/runs/one/requirements")
 		if code != http.StatusOK {
@@ -173,7 +176,7 @@ func (s *site) mark(id, token, body string) int {
 // TestMark guards that a marker can be set with the token and in no other way.
 func TestMark(t *testing.T) {
 	s := newSite(t)
-	dir, claim := s.create(rundir.Meta{ID: "one", StartedAt: time.Now()})
+	dir, claim := s.create(rundir.Meta{ID: "one", Timing: rundir.Timing{StartedAt: time.Now()}})
 	defer claim.Release()
 	const good = `{"text":"buffers <b>doubled</b>"}`
 	if code := s.mark("one", "secret", good); code != http.StatusNotFound {
@@ -211,7 +214,7 @@ func TestAlerts(t *testing.T) {
 	alert := func(id string) marker.Marker {
 		return marker.Marker{ID: id, Kind: marker.Alert, Text: "alert " + id, Start: begin}
 	}
-	dir, claim := s.create(rundir.Meta{ID: "live", StartedAt: begin})
+	dir, claim := s.create(rundir.Meta{ID: "live", Timing: rundir.Timing{StartedAt: begin}})
 	defer claim.Release()
 	over := s.ended(rundir.Meta{ID: "over"}, "")
 	resolved := alert("resolved")

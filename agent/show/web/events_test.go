@@ -83,7 +83,11 @@ func TestEvents(t *testing.T) {
 	s := newSite(t)
 	st := s.stream()
 	st.next("hello", has(`"now"`))
-	dir, claim := s.create(rundir.Meta{ID: "one", Title: "a title", Tool: "sysbench", StartedAt: time.Now().UTC()})
+	dir, claim := s.create(rundir.Meta{
+		ID: "one", Title: "a title",
+		Benchmark: rundir.Benchmark{Tool: "sysbench"},
+		Timing:    rundir.Timing{StartedAt: time.Now().UTC()},
+	})
 	defer claim.Release()
 	st.next("run", has(`"a title"`))
 	appendTo(t, dir.Path(rundir.StdoutFile), banner)
@@ -130,7 +134,11 @@ func TestEvents(t *testing.T) {
 func TestUnused(t *testing.T) {
 	s := newSite(t)
 	st := s.stream()
-	dir, claim := s.create(rundir.Meta{ID: "one", Title: "a title", Tool: "sysbench", StartedAt: time.Now().UTC()})
+	dir, claim := s.create(rundir.Meta{
+		ID: "one", Title: "a title",
+		Benchmark: rundir.Benchmark{Tool: "sysbench"},
+		Timing:    rundir.Timing{StartedAt: time.Now().UTC()},
+	})
 	defer claim.Release()
 	st.next("run", has(`"a title"`))
 	st.body.Close()
@@ -158,7 +166,11 @@ func TestLateRow(t *testing.T) {
 	s := newSite(t)
 	st := s.stream()
 	st.next("hello", has(`"now"`))
-	dir, claim := s.create(rundir.Meta{ID: "one", Tool: "sysbench", StartedAt: time.Now().UTC()})
+	dir, claim := s.create(rundir.Meta{
+		ID:        "one",
+		Benchmark: rundir.Benchmark{Tool: "sysbench"},
+		Timing:    rundir.Timing{StartedAt: time.Now().UTC()},
+	})
 	defer claim.Release()
 	appendTo(t, dir.Path(rundir.StdoutFile), banner)
 	st.next("run", has(`"tool_version","value":"1.0.20"`))
@@ -272,7 +284,11 @@ func TestEndOfAgent(t *testing.T) {
 func TestSettingsEvent(t *testing.T) {
 	s := newSite(t)
 	st := s.stream()
-	dir, claim := s.create(rundir.Meta{ID: "one", Tool: "sysbench", StartedAt: begin})
+	dir, claim := s.create(rundir.Meta{
+		ID:        "one",
+		Benchmark: rundir.Benchmark{Tool: "sysbench"},
+		Timing:    rundir.Timing{StartedAt: begin},
+	})
 	defer claim.Release()
 	st.next("run", has(`"one"`))
 	line := `{"at":"2026-11-21T02:14:05Z","target":"n1","engine":"mysql","settings":{"sync_binlog":"1"}}` + "\n"

@@ -52,7 +52,7 @@ func TestBadRequests(t *testing.T) {
 // TestOnly guards that a run that serves its own page shows no other runs.
 func TestOnly(t *testing.T) {
 	s := newSite(t, "mine")
-	_, claim := s.create(rundir.Meta{ID: "other", StartedAt: begin})
+	_, claim := s.create(rundir.Meta{ID: "other", Timing: rundir.Timing{StartedAt: begin}})
 	claim.Release()
 	s.ended(rundir.Meta{ID: "mine"}, "")
 	s.stream().next("hello", has(`"only":"mine"`))
@@ -66,7 +66,13 @@ func TestOldRun(t *testing.T) {
 	s := newSite(t)
 	s.stop() // nobody keeps it
 	end := begin.Add(time.Minute)
-	dir, claim := s.create(rundir.Meta{ID: "old", Tool: "sysbench", StartedAt: begin, EndedAt: &end, ClosedAt: &end})
+	dir, claim := s.create(rundir.Meta{
+		ID:        "old",
+		Benchmark: rundir.Benchmark{Tool: "sysbench"},
+		Timing:    rundir.Timing{StartedAt: begin},
+		End:       rundir.End{EndedAt: &end},
+		Closing:   rundir.Closing{ClosedAt: &end},
+	})
 	claim.Release()
 	write(t, dir.Path(rundir.StdoutFile), banner+interval(1, 10))
 	if h := s.history("old", ""); len(h.Tables["intervals"].X) != 1 {

@@ -50,7 +50,11 @@ func sameHost(t *testing.T, what string, want, got *table) {
 // run.
 func TestHost(t *testing.T) {
 	s := newSite(t)
-	dir, claim := s.create(rundir.Meta{ID: "one", Tool: "sysbench", StartedAt: time.Now().Add(-time.Second)})
+	dir, claim := s.create(rundir.Meta{
+		ID:        "one",
+		Benchmark: rundir.Benchmark{Tool: "sysbench"},
+		Timing:    rundir.Timing{StartedAt: time.Now().Add(-time.Second)},
+	})
 	s.until("the run", s.began.Load) // a row before this is shown, and not recorded
 	if got := s.hostOf(s.page, "one"); len(got.Elapsed) != 0 {
 		t.Fatalf("%d rows before there is any", len(got.Elapsed))

@@ -25,12 +25,20 @@ func TestIndex(t *testing.T) {
 	}
 	end := begin.Add(time.Minute)
 	live := ingest.Snapshot{
-		Meta: rundir.Meta{ID: "live", Title: `<script>alert("x")</script>`, StartedAt: begin}, Phase: ingest.Measuring,
+		Meta: rundir.Meta{
+			ID: "live", Title: `<script>alert("x")</script>`,
+			Timing: rundir.Timing{StartedAt: begin},
+		}, Phase: ingest.Measuring,
 		Threads:  series.Some(8),
 		Interval: &tool.Report{Rates: []tool.Rate{{Operation: tool.Transaction, PerSecond: 1234.5}}, Latencies: latencies},
 	}
 	ended := ingest.Snapshot{
-		Meta:  rundir.Meta{ID: "ended", StartedAt: begin, EndedAt: &end, ClosedAt: &end, Outcome: rundir.Failed},
+		Meta: rundir.Meta{
+			ID:      "ended",
+			Timing:  rundir.Timing{StartedAt: begin},
+			End:     rundir.End{EndedAt: &end, Outcome: rundir.Failed},
+			Closing: rundir.Closing{ClosedAt: &end},
+		},
 		Phase: ingest.Over, Summary: &ingest.Summary{Latencies: latencies},
 	}
 	s := newSite(t)

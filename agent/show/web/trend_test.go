@@ -23,8 +23,11 @@ func TestTrend(t *testing.T) {
 		start := begin.Add(time.Duration(i) * 24 * time.Hour)
 		end := start.Add(time.Minute)
 		meta := rundir.Meta{
-			ID: fmt.Sprintf("r%02d", i), Tool: "sysbench", Workload: "oltp", Labels: map[string]string{"version": version, "even": fmt.Sprint(i%2 == 0)},
-			StartedAt: start, ClockStartedAt: &start, EndedAt: &end, ClosedAt: &end, Outcome: rundir.Succeeded,
+			ID: fmt.Sprintf("r%02d", i), Labels: map[string]string{"version": version, "even": fmt.Sprint(i%2 == 0)},
+			Benchmark: rundir.Benchmark{Tool: "sysbench", Workload: "oltp"},
+			Timing:    rundir.Timing{StartedAt: start, ClockStartedAt: &start},
+			End:       rundir.End{EndedAt: &end, Outcome: rundir.Succeeded},
+			Closing:   rundir.Closing{ClosedAt: &end},
 		}
 		dir, claim := s.create(meta)
 		claim.Release()

@@ -10,7 +10,10 @@ import (
 // A generator links to its own run, which one that was imported from a log does not have.
 func TestGenerators(t *testing.T) {
 	members := []rundir.Member{{Host: "gen1"}, {Log: "/var/results/gen2.log", Outcome: rundir.Succeeded}}
-	v := newRunView(&ingest.Snapshot{Meta: rundir.Meta{ID: "g", Group: &rundir.Group{Name: "g", Generators: 2, Members: members}}})
+	v := newRunView(&ingest.Snapshot{Meta: rundir.Meta{
+		ID:     "g",
+		Origin: rundir.Origin{Group: &rundir.Group{Name: "g", Generators: 2, Members: members}},
+	}})
 	if len(v.Generators) != 2 {
 		t.Fatalf("%+v", v.Generators)
 	}

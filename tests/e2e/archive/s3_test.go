@@ -100,7 +100,14 @@ func newRun(t *testing.T, dataDir, id, generator string, size int) rundir.Direct
 	t.Helper()
 	start := time.Date(2026, 11, 21, 2, 14, 3, 0, time.UTC)
 	end := start.Add(time.Minute)
-	meta := rundir.Meta{ID: id, Title: id, Tool: "sysbench", Workload: "oltp_read_write", Threads: 16, Generator: generator, StartedAt: start, EndedAt: &end, ClosedAt: &end, Outcome: rundir.Succeeded}
+	meta := rundir.Meta{
+		ID: id, Title: id,
+		Benchmark: rundir.Benchmark{Tool: "sysbench", Workload: "oltp_read_write", Threads: 16},
+		Process:   rundir.Process{Generator: generator},
+		Timing:    rundir.Timing{StartedAt: start},
+		End:       rundir.End{EndedAt: &end, Outcome: rundir.Succeeded},
+		Closing:   rundir.Closing{ClosedAt: &end},
+	}
 	dir, claim, err := rundir.CreateWith(dataDir, meta, func(d rundir.Directory) error {
 		random := rand.NewChaCha8([32]byte([]byte(fmt.Sprintf("%-32.32s", id+generator))))
 		noise := make([]byte, size)
