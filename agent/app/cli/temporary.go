@@ -23,10 +23,10 @@ func temporaryFolder(command string) (path string, remove func(), err error) {
 			return "", nil, fmt.Errorf("create a folder for the %s: %w", command, err)
 		}
 		// Another process may have taken the folder for an abandoned one before it was locked.
-		if held, ok := lockOwnFolder(path); ok {
+		if lock, ok := lockOwnFolder(path); ok {
 			return path, func() {
 				_ = os.RemoveAll(path) // the next one tries again
-				_ = held.Close()
+				_ = lock.Close()
 			}, nil
 		}
 	}
@@ -34,17 +34,17 @@ func temporaryFolder(command string) (path string, remove func(), err error) {
 
 // removeAbandoned deletes folders whose process is gone. It ignores errors, since a remaining folder does no harm.
 func removeAbandoned(dir, prefix string) {
-	found, err := filepath.Glob(filepath.Join(dir, prefix+"*"))
+	paths, err := filepath.Glob(filepath.Join(dir, prefix+"*"))
 	if err != nil {
 		return
 	}
-	for _, path := range found {
+	for _, path := range paths {
 		if !temporaryName.MatchString(filepath.Base(path)[len(prefix):]) {
 			continue
 		}
-		if held, ok := lockOwnFolder(path); ok {
+		if lock, ok := lockOwnFolder(path); ok {
 			_ = os.RemoveAll(path)
-			_ = held.Close()
+			_ = lock.Close()
 		}
 	}
 }

@@ -41,9 +41,9 @@ type Feed struct {
 	clock  time.Time
 	torn   bool
 	kept   keptIntervals
-	// behind counts the outputs that an earlier process began to read and that are not yet read up
+	// unreadOutputs counts the outputs that an earlier process began to read and that are not yet read up
 	// to where they ended at the start of this one.
-	behind int
+	unreadOutputs int
 	// The time and freshness of the line being parsed, for emit.
 	at    time.Time
 	fresh bool
@@ -182,7 +182,7 @@ func (f *Feed) Snapshot(meta rundir.Meta, now time.Time) Snapshot {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	snap := f.state.snapshot(meta, now)
-	snap.CatchingUp = f.behind > 0
+	snap.CatchingUp = f.unreadOutputs > 0
 	if f.front != nil {
 		snap.LeftOut = f.front.LeftOut()
 	}
@@ -192,12 +192,12 @@ func (f *Feed) Snapshot(meta rundir.Meta, now time.Time) Snapshot {
 	return snap
 }
 
-// SetBehind is called before reading n outputs that another process may have read before. Until
+// SetCatchingUp is called before reading n outputs that another process may have read before. Until
 // each is read up to its length at that time, a Snapshot is CatchingUp.
-func (f *Feed) SetBehind(n int) {
+func (f *Feed) SetCatchingUp(n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.behind = n
+	f.unreadOutputs = n
 }
 
 // CaughtUp is called once for each of these outputs. If ctx is done, reading may have stopped
@@ -208,7 +208,7 @@ func (f *Feed) CaughtUp(ctx context.Context) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.behind--
+	f.unreadOutputs--
 }
 
 // lines returns the number of lines so far; setLines replaces it.
@@ -266,9 +266,9 @@ func (f *Feed) Follow(ctx context.Context, path string, stream tool.Stream, noti
 	defer stop()
 	defer finishOn(finish, r.Finish)()
 	_, flushes := f.parser.(tool.Flusher)
-	patience, past := time.Duration(0), before.Size()
+	patience, backlogEnd := time.Duration(0), before.Size()
 	for {
-		if r.End() >= past && r.Idle() && (patience == 0 || r.Offset() > past) {
+		if r.End() >= backlogEnd && r.Idle() && (patience == 0 || r.Offset() > backlogEnd) {
 			caughtUp()
 		}
 		l, err := r.NextWithin(ctx, patience)
@@ -281,7 +281,7 @@ func (f *Feed) Follow(ctx context.Context, path string, stream tool.Stream, noti
 			if err := r.Restart(0); err != nil {
 				return err
 			}
-			past = 0
+			backlogEnd = 0
 			continue
 		case errors.Is(err, io.EOF):
 			return ctx.Err()
@@ -297,7 +297,7 @@ func (f *Feed) Follow(ctx context.Context, path string, stream tool.Stream, noti
 			f.tear()
 		}
 		line := tool.Line{Stream: stream, Text: l.Text, Cut: l.Cut}
-		if l.Offset < past {
+		if l.Offset < backlogEnd {
 			f.line(line, before.ModTime(), false) // written then or earlier
 		} else {
 			f.line(line, f.now(), true)

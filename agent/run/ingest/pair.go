@@ -362,17 +362,17 @@ func summaryName(path string) string {
 
 // only returns the only log that is not joined yet, or -1.
 func only(logs []int, joined []bool) int {
-	found := -1
+	index := -1
 	for _, i := range logs {
 		if joined[i] {
 			continue
 		}
-		if found >= 0 {
+		if index >= 0 {
 			return -1
 		}
-		found = i
+		index = i
 	}
-	return found
+	return index
 }
 
 // joinThreads writes the intervals of the run's threads into a temporary file in the data directory.

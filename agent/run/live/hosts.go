@@ -14,6 +14,15 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
+// toolMachine is what a tracker knows of the machine of the tool, if that is this one. The tracker's mu guards it.
+type toolMachine struct {
+	// toolLimits are the limits of the tool's process; nil until known. limited caches its
+	// machine's latest settings, without and with these limits.
+	toolLimits engine.Settings
+	limited    struct{ read, with *engine.SettingsReading }
+	programs   host.Programs
+}
+
 // hostFrame records a tick's samples of the run's machines.
 func (t *tracker) hostFrame(f engine.Frame) {
 	t.mu.Lock()

@@ -37,15 +37,15 @@ func (t *tracker) identify(ctx context.Context) {
 	}
 	next := meta.Servers
 	if moved {
-		found := now.Servers(ctx, &meta, *t.opts.Machine)
+		current := now.Servers(ctx, &meta, *t.opts.Machine)
 		if ctx.Err() != nil {
 			return
 		}
-		if next == nil || len(found.Targets) > 0 || len(next.Targets) == 0 {
+		if next == nil || len(current.Targets) > 0 || len(next.Targets) == 0 {
 			if next != nil {
-				found.Machines = next.Machines
+				current.Machines = next.Machines
 			}
-			next = &found
+			next = &current
 		}
 	}
 	t.mu.Lock()

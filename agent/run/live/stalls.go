@@ -270,12 +270,12 @@ const conditionPause = 30 * time.Second
 // watchConditions has the servers asked when a condition of --capture-when holds, until ctx is done.
 func (t *tracker) watchConditions(ctx context.Context, meta *rundir.Meta) {
 	for ctx.Err() == nil {
-		held := t.opts.AwaitCondition(ctx, t.dir, meta)
-		if held == "" {
+		condition := t.opts.AwaitCondition(ctx, t.dir, meta)
+		if condition == "" {
 			return
 		}
 		select {
-		case t.stalls.asked <- held:
+		case t.stalls.asked <- condition:
 		default:
 		}
 		select {

@@ -3,12 +3,10 @@
 package live
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -32,13 +30,9 @@ type Watcher struct {
 
 	mu      sync.Mutex
 	live    map[string]*tracker
-	kept    map[string]ingest.Snapshot // ended runs
-	sorted  []ingest.Snapshot          // the kept runs, oldest first; nil: to be sorted
-	edition uint64                     // of the run kept last
-	damaged map[string]time.Time       // modification time of a run.json that could not be read
-	old     map[string]bool            // ended runs beyond MaxKept
-	waiting int                        // live runs beyond MaxLive
-	maxKept int                        // at the last scan
+	kept    keptRuns
+	damaged map[string]time.Time // modification time of a run.json that could not be read
+	waiting int                  // live runs beyond MaxLive
 
 	logs      *toollog.Set // set by Run
 	listing   rundir.Listing
@@ -54,8 +48,8 @@ type Watcher struct {
 func NewWatcher(opts Options) *Watcher {
 	opts.defaults()
 	return &Watcher{
-		opts: opts, live: map[string]*tracker{}, kept: map[string]ingest.Snapshot{},
-		damaged: map[string]time.Time{}, old: map[string]bool{}, wake: make(chan struct{}, 1),
+		opts: opts, live: map[string]*tracker{}, kept: newKeptRuns(),
+		damaged: map[string]time.Time{}, wake: make(chan struct{}, 1),
 		listing: rundir.Listing{DataDir: opts.DataDir},
 	}
 }
@@ -130,7 +124,7 @@ func (w *Watcher) Live() bool {
 // Snapshots returns the live runs and the kept ended ones, oldest first.
 func (w *Watcher) Snapshots() []ingest.Snapshot {
 	w.mu.Lock()
-	snaps := append(make([]ingest.Snapshot, 0, len(w.kept)+len(w.live)), w.oldestFirst()...)
+	snaps := append(make([]ingest.Snapshot, 0, len(w.kept.runs)+len(w.live)), w.kept.oldestFirst()...)
 	w.mu.Unlock()
 	for _, t := range w.trackers() {
 		snaps = append(snaps, t.snapshot())
@@ -139,27 +133,15 @@ func (w *Watcher) Snapshots() []ingest.Snapshot {
 	return snaps
 }
 
-func byBegin(a, b ingest.Snapshot) int {
-	return cmp.Or(a.Meta.StartedAt.Compare(b.Meta.StartedAt), strings.Compare(a.Meta.ID, b.Meta.ID))
-}
-
-// oldestFirst returns the kept runs. mu is held.
-func (w *Watcher) oldestFirst() []ingest.Snapshot {
-	if w.sorted == nil {
-		w.sorted = slices.SortedFunc(maps.Values(w.kept), byBegin)
-	}
-	return w.sorted
-}
-
 // Runs returns the directories of the live runs and the kept ended ones.
 func (w *Watcher) Runs() []rundir.Directory {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	dirs := make([]rundir.Directory, 0, len(w.live)+len(w.kept))
+	dirs := make([]rundir.Directory, 0, len(w.live)+len(w.kept.runs))
 	for id := range w.live {
 		dirs = append(dirs, rundir.At(w.opts.DataDir, id))
 	}
-	for id := range w.kept {
+	for id := range w.kept.runs {
 		dirs = append(dirs, rundir.At(w.opts.DataDir, id))
 	}
 	return dirs
@@ -254,7 +236,7 @@ func (w *Watcher) addEnded(ctx context.Context, dir rundir.Directory, meta rundi
 	if !kept {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.old[dir.ID()] = true
+		w.kept.leaveOut(dir.ID())
 		return
 	}
 	if snap := w.readEnded(ctx, dir, meta); ctx.Err() == nil { // else it was read only in part
@@ -266,29 +248,25 @@ func (w *Watcher) addEnded(ctx context.Context, dir rundir.Directory, meta rundi
 func (w *Watcher) unsettled(l Limits) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.waiting > 0 || len(w.damaged) > 0 || l.MaxKept != w.maxKept
+	return w.waiting > 0 || len(w.damaged) > 0 || l.MaxKept != w.kept.limit
 }
 
 func (w *Watcher) known(id string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	_, live := w.live[id]
-	_, kept := w.kept[id]
-	return live || kept || w.old[id]
+	return w.live[id] != nil || w.kept.has(id)
 }
 
 // forget drops runs that are no longer on disk.
 func (w *Watcher) forget(ids []string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	gone := func(id string) bool {
+	isGone := func(id string) bool {
 		_, found := slices.BinarySearch(ids, id)
 		return !found
 	}
-	maps.DeleteFunc(w.kept, func(id string, _ ingest.Snapshot) bool { return gone(id) })
-	w.sorted = nil
-	maps.DeleteFunc(w.old, func(id string, _ bool) bool { return gone(id) })
-	maps.DeleteFunc(w.damaged, func(id string, _ time.Time) bool { return gone(id) })
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.kept.forget(isGone)
+	maps.DeleteFunc(w.damaged, func(id string, _ time.Time) bool { return isGone(id) })
 }
 
 // load reads run.json. It logs a damaged file only once.
@@ -346,7 +324,7 @@ func (w *Watcher) start(ctx context.Context, dir rundir.Directory, meta rundir.M
 		return false
 	}
 	feed := ingest.NewFeed(w.tool(&meta), &meta)
-	feed.SetBehind(2)
+	feed.SetCatchingUp(2)
 	t := newTracker(dir, meta, feed, &w.opts)
 	w.live[meta.ID] = t
 	w.mu.Unlock()
@@ -371,54 +349,26 @@ func (w *Watcher) finished(t *tracker) {
 	defer w.mu.Unlock()
 	delete(w.live, snap.Meta.ID)
 	if snap.Meta.Closed() {
-		w.add(snap)
+		w.kept.add(snap)
 	}
 }
 
+// keep keeps a run that had ended before.
 func (w *Watcher) keep(snap ingest.Snapshot) {
 	defer w.opts.Sink.Changed()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.add(snap)
-}
-
-// add keeps an ended run. mu is held.
-func (w *Watcher) add(snap ingest.Snapshot) {
-	w.edition++
-	snap.Edition = w.edition
-	w.kept[snap.Meta.ID], w.sorted = snap, nil
-	w.dropOldest(w.maxKept)
+	w.kept.add(snap)
 }
 
 // applyLimits applies changed limits to the kept runs.
 func (w *Watcher) applyLimits(l Limits) {
 	w.mu.Lock()
-	before := w.maxKept
-	w.maxKept = l.MaxKept
-	if l.MaxKept > before {
-		clear(w.old) // read them again, as there may be room now
-	}
-	dropped := w.dropOldest(l.MaxKept)
+	dropped := w.kept.setLimit(l.MaxKept)
 	w.mu.Unlock()
 	if dropped {
 		w.opts.Sink.Changed()
 	}
-}
-
-// dropOldest leaves the newest n kept runs and reports whether there were more.
-// mu is held.
-func (w *Watcher) dropOldest(n int) bool {
-	over := len(w.kept) - n
-	if over <= 0 {
-		return false
-	}
-	for i := range w.oldestFirst()[:over] {
-		id := w.sorted[i].Meta.ID
-		delete(w.kept, id)
-		w.old[id] = true
-	}
-	w.sorted = nil
-	return true
 }
 
 // readEnded reads an ended run from its raw output.

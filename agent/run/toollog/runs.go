@@ -216,7 +216,7 @@ func (r *runs) beginRun(ctx context.Context, p *ingest.Part, first *tool.Report,
 		r.set.Add(&meta)
 	}
 	if r.hidden != nil {
-		p.Feed.SetBehind(1)
+		p.Feed.SetCatchingUp(1)
 		r.hidden = append(r.hidden, p.Feed)
 	}
 	r.current = &openRun{r.set.opts.Tracker.Track(dir, meta, p.Feed), dir}

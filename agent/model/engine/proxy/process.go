@@ -54,8 +54,8 @@ const searchInterval = 10 * time.Second
 const (
 	// missingProcess is logged once if the process in the file cannot be the proxy.
 	missingProcess = "the proxy's process: its pid_file names no process that listens on the admin port"
-	// unfoundProcess is logged once if no process can be the proxy.
-	unfoundProcess = "the proxy's process: none on this machine listens on its port (another user's process, or a container?): " +
+	// processNotFound is logged once if no process can be the proxy.
+	processNotFound = "the proxy's process: none on this machine listens on its port (another user's process, or a container?): " +
 		"CPU and memory of the proxy"
 	// missingFDs is logged once if the agent may not read the list of the proxy's open files.
 	missingFDs = "reading /proc/PID/fd of the proxy (same user, or CAP_SYS_PTRACE): open files and connections to backends"
@@ -95,7 +95,7 @@ func (p *Process) Sample(s *engine.Status, backends []Backend, now time.Time) {
 		proc, stat, targets = p.find(root)
 	}
 	if stat.PID == 0 {
-		s.Missing = append(s.Missing, p.unfound())
+		s.Missing = append(s.Missing, p.whyNotFound())
 		return
 	}
 	s.Set(CPUSeconds, float64(stat.UTime)/userHZ, "user")
@@ -118,12 +118,12 @@ func (p *Process) Sample(s *engine.Status, backends []Backend, now time.Time) {
 // platforms.
 const userHZ = 100
 
-// unfound is the reason why the process is not sampled.
-func (p *Process) unfound() string {
+// whyNotFound is the reason why the process is not sampled.
+func (p *Process) whyNotFound() string {
 	if p.PIDFile != "" {
 		return missingProcess
 	}
-	return unfoundProcess
+	return processNotFound
 }
 
 // isUnpacked reports whether a process is the proxy under a dynamic loader of its own.
