@@ -461,28 +461,50 @@ func checkPostgreSQLValues(t *testing.T, s group) {
 	if v, _ := s.Query(t.Context(), 1, "SELECT current_setting('server_version_num')::int < 170000"); v[0][0] == "t" {
 		checkpointer = "SELECT checkpoints_req FROM pg_stat_bgwriter"
 	}
-	for _, c := range []struct {
+	all := []struct {
 		sql, name string
 		labels    []string
 		within    float64
 	}{
 		{"SELECT wal_records FROM pg_stat_wal", "postgresql_wal_records_total", nil, 50},
 		{checkpointer, "postgresql_checkpoints_total", []string{"requested"}, 0},
-		{"SELECT sum(tup_inserted) FROM pg_stat_database WHERE datname IS DISTINCT FROM 'postgres'", "postgresql_rows_total", []string{"others", "insert"}, 0},
+		{"SELECT sum(tup_inserted) FROM pg_stat_database WHERE datname IS DISTINCT FROM 'postgres'", "postgresql_rows_total", []string{"others", "insert"}, 500},
 		{"SELECT setting FROM pg_settings WHERE name = 'max_connections'", "db_connections_limit", nil, 0},
 		{"SELECT max(age(datfrozenxid)) FROM pg_database", "postgresql_freeze_age_transactions", nil, 5},
-	} {
+		{"SELECT max(mxid_age(datminmxid)) FROM pg_database", "postgresql_freeze_age_multixacts", nil, 0},
+		{"SELECT sum(tup_updated) FROM pg_stat_database WHERE datname IS DISTINCT FROM 'postgres'", "postgresql_rows_total", []string{"others", "update"}, 500},
+		{"SELECT sum(sessions) FROM pg_stat_database WHERE datname IS DISTINCT FROM 'postgres'", "postgresql_sessions_total", []string{"others"}, 0},
+		{"SELECT sum(deadlocks) FROM pg_stat_database WHERE datname IS DISTINCT FROM 'postgres'", "postgresql_deadlocks_total", []string{"others"}, 0},
+		{"SELECT sum(temp_bytes) FROM pg_stat_database WHERE datname IS DISTINCT FROM 'postgres'", "postgresql_temporary_bytes_total", []string{"others"}, 0},
+		{"SELECT wal_bytes FROM pg_stat_wal", "postgresql_wal_bytes_total", nil, 1 << 16},
+		{"SELECT wal_fpi FROM pg_stat_wal", "postgresql_wal_full_page_images_total", nil, 10},
+		{"SELECT wal_buffers_full FROM pg_stat_wal", "postgresql_wal_buffers_full_total", nil, 0},
+		{"SELECT archived_count FROM pg_stat_archiver", "postgresql_wal_archived_total", []string{"archived"}, 0},
+		{"SELECT buffers_alloc FROM pg_stat_bgwriter", "postgresql_buffers_allocated_total", nil, 100},
+		{"SELECT buffers_clean FROM pg_stat_bgwriter", "postgresql_buffers_written_total", []string{"bgwriter"}, 0},
+		{"SELECT pg_size_bytes(current_setting('max_wal_size'))", "postgresql_max_wal_size_bytes", nil, 0},
+		{"SELECT current_setting('autovacuum_max_workers')", "postgresql_autovacuum_workers_limit", nil, 0},
+		{"SELECT count(*) FROM pg_prepared_xacts", "postgresql_prepared_transactions", nil, 0},
+		{"SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'walsender'", "postgresql_processes", []string{"walsender"}, 0},
+		{"SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), redo_lsn) FROM pg_control_checkpoint()", "postgresql_checkpoint_distance_bytes", nil, 1 << 16},
+	}
+	wanted := make([]float64, len(all))
+	for i, c := range all {
 		rows, err := s.Query(t.Context(), 1, c.sql)
 		must(t, err)
-		want, err := strconv.ParseFloat(rows[0][0], 64)
+		wanted[i], err = strconv.ParseFloat(rows[0][0], 64)
 		must(t, err)
-		w.next()
-		f := w.next()
-		if got, ok := value(&f.Samples[0], c.name, c.labels...); !ok || math.Abs(got-want) > c.within {
-			t.Errorf("%s%q is %v, the server has %v", c.name, c.labels, got, want)
+	}
+	w.catchUp()
+	w.next()
+	f := w.next()
+	for i, c := range all {
+		if got, ok := value(&f.Samples[0], c.name, c.labels...); !ok || math.Abs(got-wanted[i]) > c.within {
+			t.Errorf("%s%q is %v, the server has %v", c.name, c.labels, got, wanted[i])
 		}
 	}
-	f := w.next()
+	exporterAgrees(t, s, w)
+	f = w.next()
 	names := map[string]bool{}
 	for _, v := range f.Samples[0].Status.Values {
 		key := v.Name()
