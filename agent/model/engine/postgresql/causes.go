@@ -138,7 +138,8 @@ func sameRows(v *cause.View) (cause.Found, bool) {
 	if !(all >= manyWait*v.Threads) && !(queued >= 0.1*all && queued > 0) || v.Max(IdleAge) >= longIdle {
 		return cause.Found{}, false
 	}
-	f := cause.Found{Part: 1, Evidence: fmt.Sprintf("%s of %s clients waited for rows at the same time, and no transaction was left open", table.Digits.Format(all), table.Rounded(v.Threads))}
+	deadlocked, _ := deadlockPart(v)
+	f := cause.Found{Part: 1 - deadlocked, Evidence: fmt.Sprintf("%s of %s clients waited for rows at the same time, and no transaction was left open", table.Digits.Format(all), table.Rounded(v.Threads))}
 	if len(v.Executed) > 0 && !v.Executed[0].IsSum {
 		f.Of = v.Executed[0].Text
 		f.Evidence += fmt.Sprintf("; %s of the statements' time was in %s", table.Share(v.Executed[0].Share), v.Executed[0].Text)
@@ -296,20 +297,28 @@ func newConnections(v *cause.View) (cause.Found, bool) {
 	return cause.Found{Part: min(1, each), Evidence: fmt.Sprintf("clients opened %s connections for each transaction, and the server starts a process for each", table.Digits.Format(each))}, true
 }
 
-// deadlocksWaited finds that sessions waited for deadlock_timeout before the server looked for a deadlock. Each one that
-// it found ended such a wait of at least two sessions.
-func deadlocksWaited(v *cause.View) (cause.Found, bool) {
+// deadlockPart is the part of the waits that deadlocks explain, and the time after which the server looks for one. Each
+// one that it found ended such a wait of at least two sessions. 0: hardly any.
+func deadlockPart(v *cause.View) (part, seconds float64) {
 	n, waited := v.Increase(engine.Deadlocks), v.Share*v.Threads*v.Seconds
 	timeout, err := time.ParseDuration(v.Setting("deadlock_timeout"))
 	if err != nil || !(n >= 2) || !(waited > 0) {
-		return cause.Found{}, false
+		return 0, 0
 	}
-	part := min(1, 2*n*timeout.Seconds()/waited)
-	if !(part >= 0.1) {
+	seconds = timeout.Seconds()
+	if part = min(1, 2*n*seconds/waited); part < 0.1 {
+		return 0, seconds
+	}
+	return part, seconds
+}
+
+func deadlocksWaited(v *cause.View) (cause.Found, bool) {
+	part, seconds := deadlockPart(v)
+	if part == 0 {
 		return cause.Found{}, false
 	}
 	return cause.Found{Part: part, Evidence: fmt.Sprintf("%s deadlocks: for each of them at least two sessions waited for %s s (deadlock_timeout), and one transaction was undone",
-		table.Rounded(n), table.Digits.Format(timeout.Seconds()))}, true
+		table.Rounded(v.Increase(engine.Deadlocks)), table.Digits.Format(seconds))}, true
 }
 
 // leastCompiling is the share of the statements' time from which on compilation is worth a look.
