@@ -38,6 +38,9 @@ type Explanation struct {
 	Messages map[Limit][]string
 	// Programs are the process names of servers and proxies, which the kernel cuts to 15 bytes.
 	Programs []string
+	// PageCache: pages that are not in the server's own buffers come from the operating system's cache as far as it has
+	// them, so that the latency of a disk says nothing about how long clients wait for them.
+	PageCache bool
 	// Observe returns a sentence about a server that reports show, whether or not it limits the run; nil: there is none.
 	Observe func(*View) string
 	Causes  []Cause
@@ -202,6 +205,11 @@ func Advice(engine string, limit Limit) string {
 		}
 	}
 	return ""
+}
+
+// ReadsThroughPageCache reports whether pages that an engine's servers read may come from the operating system's cache.
+func ReadsThroughPageCache(engine string) bool {
+	return slices.ContainsFunc(of(engine), func(e *Explanation) bool { return e.PageCache })
 }
 
 // StallsOf returns the states in which an engine's servers do less.

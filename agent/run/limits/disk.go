@@ -20,7 +20,7 @@ const (
 
 // takePool takes the time in which clients read pages from disk. It is measured by the sessions that wait for a page
 // and by the reads times their latency on the server's disks; either may miss a part, so the larger one counts. If both
-// are unknown, the time is estimated.
+// are unknown, the time is estimated. Of a server that reads through the operating system's cache only the sessions count.
 func (s *shares) takePool() {
 	for _, server := range s.servers {
 		server.read = series.Unknown()
@@ -29,6 +29,10 @@ func (s *shares) takePool() {
 		}
 		waiting, sampled := server.Sessions[engine.Disk]
 		server.pool = orZero(waiting) / s.e.Threads
+		if cause.ReadsThroughPageCache(server.Engine) {
+			s.takeReads(server)
+			continue
+		}
 		for _, m := range s.machines {
 			if !slices.Contains(m.Servers, server.Name) || !series.IsKnown(m.Disk.Mean) {
 				continue
@@ -42,10 +46,15 @@ func (s *shares) takePool() {
 		if server.estimated = !sampled; server.estimated {
 			server.pool = min(0.9, estimatedMisses*server.PoolMisses)
 		}
-		takeTime(server.pool-max(s.pooled, s.byClass[engine.Disk]), &s.running, &s.outside)
-		s.pooled = max(s.pooled, server.pool)
-		s.attribute(server.pool)
+		s.takeReads(server)
 	}
+}
+
+// takeReads takes the time in which clients wait for a server's pages, once if several servers have some.
+func (s *shares) takeReads(server *serverShares) {
+	takeTime(server.pool-max(s.pooled, s.byClass[engine.Disk]), &s.running, &s.outside)
+	s.pooled = max(s.pooled, server.pool)
+	s.attribute(server.pool)
 }
 
 func (s *serverShares) smallPool() LimitFinding {
@@ -57,9 +66,13 @@ func (s *serverShares) smallPool() LimitFinding {
 		time = fmt.Sprintf("an estimate of %s of the clients' time, since neither waits for pages nor disks were observed",
 			table.Share(s.pool))
 	}
+	from := "from disk"
+	if cause.ReadsThroughPageCache(s.Engine) {
+		from = "that were not in its buffers"
+	}
 	return finding(s.pool, cause.Advice(s.Engine, cause.Pool),
-		"%s read %s pages/s from disk, %s of those that were asked for%s: %s",
-		s.Name, table.Rounded(s.PoolReads), table.Share(s.PoolMisses), read, time)
+		"%s read %s pages/s %s, %s of those that were asked for%s: %s",
+		s.Name, table.Rounded(s.PoolReads), from, table.Share(s.PoolMisses), read, time)
 }
 
 // takeDisk takes the time in which a disk was busy, unless sessions that wait for it show that time.

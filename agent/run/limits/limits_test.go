@@ -186,6 +186,17 @@ func TestFindLimits(t *testing.T) {
 			e.Servers[0] = server("n1", map[string]float64{"running": 1, "disk": 30})
 			e.Servers[0].PoolReads, e.Servers[0].PoolMisses = 300, 0.2
 		}, cause.Pool, "a read of the disk takes 0.2 ms: clients waited for pages for 94 % of their time"},
+		// From a PostgreSQL whose files are in the operating system's cache, beside a slow disk.
+		"blocks from the page cache": {func(e *Evidence) {
+			e.Servers[0] = server("n1", map[string]float64{"running": 1, "row_lock": 29})
+			e.Servers[0].Engine = "postgresql"
+			e.Servers[0].PoolReads, e.Servers[0].PoolMisses, e.Machines[1].DiskReadWait = 69000, 0.78, 0.003
+		}, cause.RowLocks, "clients waited for a row that another transaction changes on n1 for 91 %"},
+		"blocks, by sessions": {func(e *Evidence) {
+			e.Servers[0] = server("n1", map[string]float64{"running": 1, "disk": 28})
+			e.Servers[0].Engine = "postgresql"
+			e.Servers[0].PoolReads, e.Servers[0].PoolMisses = 300, 0.2
+		}, cause.Pool, "n1 read 300 pages/s that were not in its buffers, 20 % of those that were asked for: clients waited for pages for 88 % of their time"},
 		"buffer pool, estimated": {func(e *Evidence) {
 			e.Servers[0] = server("n1", map[string]float64{"running": 30})
 			e.Servers[0].PoolReads, e.Servers[0].PoolMisses, e.Machines = 9000, 0.06, e.Machines[:1]

@@ -183,10 +183,13 @@ func lightweightLock(v *cause.View) (cause.Found, bool) {
 	return f, true
 }
 
+// fewReads is how many blocks for each transaction are read even by a server that nobody waits for, such as a standby.
+const fewReads = 0.01
+
 func sharedBuffers(v *cause.View) (cause.Found, bool) {
 	some, all := inStates(v, engine.Disk, "IO:DataFileRead", "IPC:BufferIO", "IO:AioIoCompletion", "IO:DataFilePrefetch")
 	read, misses := v.Mean(engine.PagesRead), v.Mean(engine.PageMisses)
-	if !(read > 0) || all > 0 && some == 0 {
+	if !(read >= fewReads*v.Throughput) || !(read > 0) || all > 0 && some == 0 {
 		return cause.Found{}, false
 	}
 	part := 1.0

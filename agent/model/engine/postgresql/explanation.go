@@ -41,7 +41,7 @@ var _ = cause.Declare(cause.Explanation{
 	}},
 	Settings: map[cause.Limit]string{cause.Connections: "max_connections"},
 	Messages: map[cause.Limit][]string{cause.Connections: {"too many clients already", "remaining connection slots are reserved", "too many connections for "}},
-	Programs: []string{"postgres"},
+	Programs: []string{"postgres"}, PageCache: true,
 	Causes: []cause.Cause{
 		{Name: "synchronisations of the WAL", Of: []cause.Limit{cause.Commit}, Reads: "sessions in `IO:WALSync`, `IO:WALWrite`, `LWLock:WALWrite`; WAL synchronisations, their time, commits for each",
 			Find: walSync, Test: "repeat with synchronous_commit=off for the test only, or with the WAL on a faster disk"},
