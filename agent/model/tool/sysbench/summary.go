@@ -26,6 +26,7 @@ const (
 // summary collects the lines of sysbench's summary.
 type summary struct {
 	section section
+	empty   bool // no value of the section was read
 	legacy  bool // 0.x: the total time starts at the last checkpoint
 	brief   bool // fileio of 1.1: the summary ends with the latencies
 
@@ -49,7 +50,10 @@ func (m *summary) reset() {
 // one belongs to the next run: only summaries were kept.
 func (p *Parser) enter(s section, emit func(*tool.Report)) tool.Verdict {
 	p.endHistogram(emit)
-	again := p.summary.section != noSection && s <= p.summary.section
+	if s == p.summary.section && p.summary.empty {
+		return tool.Reported // printed by two processes that share a name
+	}
+	again := s < p.summary.section && p.summary.elapsed.Known
 	if again && !p.run.checkpoint || p.run.ended && p.summary.section == noSection {
 		p.open(emit)
 	}
@@ -59,7 +63,7 @@ func (p *Parser) enter(s section, emit func(*tool.Report)) tool.Verdict {
 	if s <= p.summary.section {
 		p.endSummary(emit)
 	}
-	p.summary.section = s
+	p.summary.section, p.summary.empty = s, true
 	return tool.Reported
 }
 
@@ -210,6 +214,7 @@ func (p *Parser) summaryValue(text []byte, emit func(*tool.Report)) tool.Verdict
 	if colon < 0 {
 		return tool.Malformed
 	}
+	m.empty = false
 	s := scan.New(trimmed[colon+1:])
 	switch label := trimmed[:colon]; string(label) {
 	case "events (avg/stddev)", "percentile stats", "queries performed":
