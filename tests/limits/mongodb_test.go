@@ -89,7 +89,8 @@ func TestMongoDBCauses(t *testing.T) {
 			plant: command(engine, "cache_size=2M"), remedy: command(engine, "cache_size=256M")},
 		{workload: "scan", cause: "queries without an index", of: scanning, remedy: index("k")},
 		{workload: "sort", cause: "sorts without an index", of: scanning, remedy: index("s")},
-		{workload: "planned", better: "hinted", cause: "plans chosen again and again", of: scanning}, // it has both indexes now
+		{workload: "planned", better: "hinted", cause: "plans chosen again and again", of: scanning,
+			plant: func(t *testing.T, c *mongo.Collection) { index("k")(t, c); index("s")(t, c) }},
 		{workload: "large", better: "point", cause: "large results", of: slices.Concat(scanning, one(cause.Network, cause.Outside))},
 		{workload: "pausing", better: "point", cause: "pauses of the tool", of: one(cause.Outside)},
 		{workload: "point"},

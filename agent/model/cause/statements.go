@@ -7,11 +7,12 @@ import (
 )
 
 // TopOf returns the statement that took the most time among those for which a condition holds, and their share of the
-// time of all statements together; nil if there is none.
+// time of all statements together; nil if there is none. Sums of several statements don't count: their means belong to
+// none of them.
 func (v *View) TopOf(holds func(*Statement) bool) (top *Statement, share float64) {
 	for i := range v.Executed {
 		s := &v.Executed[i]
-		if !(s.Executions > 0) || !holds(s) {
+		if !(s.Executions > 0) || s.IsSum || !holds(s) {
 			continue
 		}
 		if top == nil {

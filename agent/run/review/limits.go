@@ -364,7 +364,7 @@ func slowdown(h *record.History, target string, m *measure.Measure, high, thread
 	}
 	locks := h.Samples.Values(record.ServerMeasure{Target: target, Measure: engine.LockSessions})
 	locked := func(i int) bool { return i >= 0 && i < len(locks) && locks[i] >= math.Max(1, threads/4) }
-	var sum, n [2]float64 // of the intervals with a lower value, and of those with a high one
+	var tps [2][]float64 // of the intervals with a lower value, and of those with a high one
 	stopped, all := 0.0, 0.0
 	for _, level := range h.Intervals.Throughput.All(h.Intervals.Lengths.Median()) {
 		i, _ := slices.BinarySearch(h.Samples.Elapsed, (level.From+level.To)/2)
@@ -379,19 +379,53 @@ func slowdown(h *record.History, target string, m *measure.Measure, high, thread
 		if values[i] >= high && (i == 0 || values[i-1] >= high) {
 			in = 1
 		}
-		sum[in], n[in] = sum[in]+level.Mean, n[in]+1
+		tps[in] = append(tps[in], level.Mean)
 		if in == 1 && level.Mean == 0 {
 			stopped++
 		}
 	}
-	if n[1] < leastHigh {
+	if len(tps[1]) < leastHigh {
 		return out
 	}
-	out.Held, out.Stopped = n[1]/all, stopped/all
-	if n[0] > 0 {
-		out.During, out.Otherwise = sum[1]/n[1], sum[0]/n[0]
+	out.Held, out.Stopped = float64(len(tps[1]))/all, stopped/all
+	if isSlower(tps[1], tps[0]) {
+		out.During, out.Otherwise = meanOf(tps[1]), meanOf(tps[0])
 	}
 	return out
+}
+
+// beyondSpread is how many standard errors the throughput must differ by: what else runs on the machine varies for
+// seconds at a time.
+const beyondSpread = 3
+
+// isSlower reports whether the throughput during a state was lower than otherwise by more than its spread. With one
+// interval otherwise, the spread during the state counts for both.
+func isSlower(during, otherwise []float64) bool {
+	if len(otherwise) == 0 {
+		return false
+	}
+	within, outside := varianceOf(during), varianceOf(otherwise)
+	if len(otherwise) == 1 {
+		outside = within
+	}
+	deviation := math.Sqrt(within/float64(len(during)) + outside/float64(len(otherwise)))
+	return meanOf(otherwise)-meanOf(during) > beyondSpread*deviation
+}
+
+func meanOf(values []float64) (mean float64) {
+	for _, v := range values {
+		mean += v / float64(len(values))
+	}
+	return mean
+}
+
+// varianceOf returns the variance of the values, 0 for a single one.
+func varianceOf(values []float64) (variance float64) {
+	mean := meanOf(values)
+	for _, v := range values {
+		variance += (v - mean) * (v - mean) / max(1, float64(len(values)-1))
+	}
+	return variance
 }
 
 // MadeRate reports whether the run reached a rate of transactions, see [limits.MadeRate].

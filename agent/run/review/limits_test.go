@@ -244,3 +244,23 @@ func TestRunThatOnlyReads(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 }
+
+// TestSlowdownExceedsSpread guards that a throughput that varies beside other programs is no slowdown, since a redo log
+// is always fuller at the end of a run.
+func TestSlowdownExceedsSpread(t *testing.T) {
+	for name, c := range map[string]struct {
+		during, otherwise []float64
+		want              bool
+	}{
+		"a full log":                {[]float64{120, 0, 300, 90, 0, 150}, []float64{4800}, true},
+		"after some seconds":        {[]float64{900, 1100, 950, 1000}, []float64{3900, 4100, 4000, 4050}, true},
+		"beside other programs":     {[]float64{2500, 4100, 3200, 2900}, []float64{5100, 2800, 4400, 3100, 4900}, false},
+		"one interval that is fast": {[]float64{2500, 4100, 3200, 2900}, []float64{4300}, false},
+		"nothing to compare with":   {[]float64{100, 120}, nil, false},
+		"faster":                    {[]float64{4000, 4100}, []float64{100, 120}, false},
+	} {
+		if got := isSlower(c.during, c.otherwise); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

@@ -16,6 +16,9 @@ import (
 // leastInStatements is the share of the clients' time that statements must take in a server to explain anything.
 const leastInStatements = 0.1
 
+// mostInStatements is the share from which on the statements are others', too: clients have one statement at a time.
+const mostInStatements = 1.3
+
 // mostForeign is the share of foreign statements from which on a server's counters are not the run's.
 const mostForeign = 0.3
 
@@ -98,8 +101,8 @@ func executedOf(h *record.History, target string, threads float64) (all []cause.
 		}
 		total := s.Total()
 		share = total.Seconds / (threads * s.To.Sub(s.From).Seconds())
-		if !(share >= leastInStatements) {
-			return nil, share
+		if !(share >= leastInStatements) || share > mostInStatements {
+			return nil, series.Unknown()
 		}
 		for j := range s.Statements {
 			kind := newStatementKind(&s.Statements[j])

@@ -1,15 +1,20 @@
 package review
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/cause"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	_ "github.com/benchwatch/benchwatch/agent/model/engine/registry" // declares the causes of all engines
 	"github.com/benchwatch/benchwatch/agent/model/measure"
+	"github.com/benchwatch/benchwatch/agent/run/record"
+	"github.com/benchwatch/benchwatch/internal/recorded"
 )
 
 // asked is a cause.Record of random numbers that notes what is asked of a measure and is never known.
@@ -90,6 +95,63 @@ func TestCausesAskWhatIsKnown(t *testing.T) {
 		}
 		if t.Failed() {
 			return
+		}
+	}
+}
+
+// TestStatementsThatExplainNothing guards that statistics of statements that are missing, incomplete or not of the run
+// lead to fewer causes, never to wrong ones. A run of one minute by 2 clients has 118 s of their time.
+func TestStatementsThatExplainNothing(t *testing.T) {
+	scan := func(executions, seconds float64) engine.Statement {
+		s := recorded.Statement("SELECT a FROM t WHERE b = ?", executions, seconds)
+		s.FullScans, s.RowsExamined, s.RowsSent = executions, 20000*executions, executions
+		return s
+	}
+	evicted := scan(1000, 60)
+	evicted.Digest, evicted.Text = "", ""
+	prepared := scan(1000, 60)
+	prepared.Digest, prepared.Text = engine.DigestPrepared, ""
+	cut := scan(1000, 60)
+	cut.Text = "SELECT " + strings.Repeat("c, ", 2000)
+	many := []engine.Statement{scan(1000, 60)}
+	for i := range 10_000 {
+		many = append(many, recorded.Statement(fmt.Sprintf("SELECT %d", i), 1, 0.001))
+	}
+	for name, c := range map[string]struct {
+		of   record.ServerStatements
+		want bool
+	}{
+		"a scan":                     {record.ServerStatements{Statements: []engine.Statement{scan(1000, 60)}}, true},
+		"10,000 digests":             {record.ServerStatements{Statements: many}, true},
+		"a text that is cut":         {record.ServerStatements{Statements: []engine.Statement{cut}}, true},
+		"no statistics":              {record.ServerStatements{Error: "statements: performance_schema is off on the server"}, false},
+		"statistics that were reset": {record.ServerStatements{Error: engine.ErrStatementsReset.Error(), Statements: []engine.Statement{scan(1000, 60)}}, false},
+		"evicted digests":            {record.ServerStatements{Statements: []engine.Statement{evicted}}, false},
+		"prepared, without texts":    {record.ServerStatements{Statements: []engine.Statement{prepared}}, false},
+		"short statements":           {record.ServerStatements{Statements: []engine.Statement{scan(1000, 6)}}, false},
+		"others' statements, too":    {record.ServerStatements{Statements: []engine.Statement{scan(1000, 600)}}, false},
+	} {
+		c.of.Target = "n1"
+		v := &cause.View{Limit: cause.ServerCPU, Share: 0.8, Target: "n1", Engine: "mysql", Seconds: 60, Threads: 2, Throughput: 20, ServerCores: 1.5,
+			Record: &asked{t: t, r: rand.New(rand.NewPCG(1, 1)), scope: measure.Server, cause: name}}
+		v.Executed, v.InStatements = executedOf(recorded.Counted(c.of), "n1", 2)
+		top, share := v.TopOf(func(s *cause.Statement) bool { return s.Per(s.FullScans) >= 0.5 })
+		if (top != nil) != c.want || c.want && share < 0.8 {
+			t.Errorf("%s: %+v with %.2f of the time", name, top, share)
+		}
+		if top != nil && len(top.Text) > 2*longestStatement {
+			t.Errorf("%s: a text of %d bytes in a sentence", name, len(top.Text))
+		}
+	}
+}
+
+// TestStatementsOfNoTime guards that readings of one moment, as clocks that were set leave them, are no statistics.
+func TestStatementsOfNoTime(t *testing.T) {
+	h := recorded.Counted(record.ServerStatements{Target: "n1", Statements: []engine.Statement{recorded.Statement("SELECT a", 1000, 60)}})
+	for _, back := range []time.Duration{0, time.Hour} {
+		h.Statements[0].To = h.Statements[0].From.Add(-back)
+		if all, share := executedOf(h, "n1", 2); all != nil || series.IsKnown(share) {
+			t.Errorf("%v back: %v %v", back, all, share)
 		}
 	}
 }

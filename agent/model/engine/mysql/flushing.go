@@ -33,7 +33,7 @@ var _ = cause.Declare(cause.Explanation{
 const (
 	// manyWaits is how many waits for a free page, or pages written for one, a transaction has at least if flushing is the
 	// reason, mostlyDirty the share of pages that are dirty then.
-	manyWaits, mostlyDirty = 0.05, 0.4
+	manyWaits, mostlyDirty = 0.05, 0.25
 	// writesOfAll is the share of the bytes from which on a disk is busy with writes, twice the share of the written bytes
 	// from which on writing pages a second time matters.
 	writesOfAll, twice = 0.5, 0.25
