@@ -175,7 +175,7 @@ func TestTriggers(t *testing.T) {
 
 // TestCapturesAreBounded: of many captures, the 20 of the worst stalls are kept.
 func TestCapturesAreBounded(t *testing.T) {
-	dir, claim, err := rundir.Create(t.TempDir(), rundir.Meta{ID: "one", StartedAt: time.Now()})
+	dir, claim, err := rundir.Create(t.TempDir(), rundir.Meta{ID: "one", Timing: rundir.Timing{StartedAt: time.Now()}})
 	if err != nil {
 		t.Fatal(err)
 	}
