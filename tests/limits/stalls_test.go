@@ -374,7 +374,7 @@ func TestStallsOfPostgreSQL(t *testing.T) {
 	p.sql(t, 1, "ALTER SYSTEM SET synchronous_standby_names = '*'; SELECT pg_reload_conf()")
 	t.Run("a synchronous standby", func(t *testing.T) {
 		s.n = 10
-		s.stall(t, stalling{name: "stopped", reason: "acknowledgement of a replica", evidence: "behind, last replied", inject: func(t *testing.T, s *stage, _ rundir.Meta) (string, float64) {
+		s.stall(t, stalling{name: "stopped", reason: "server stopped|acknowledgement of a replica", inject: func(t *testing.T, s *stage, _ rundir.Meta) (string, float64) {
 			all, err := exec.Command("pgrep", "-P", fmt.Sprint(s.group.PID(2))).Output()
 			must(t, err)
 			signal := func(sig syscall.Signal) {

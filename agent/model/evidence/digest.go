@@ -111,6 +111,7 @@ func space(out *strings.Builder) {
 
 // listed shortens lists of values: "IN (?, ?, ?)" is "IN (…)".
 func listed(s string) string {
+	s = strings.ReplaceAll(s, "` . `", "`.`") // MySQL's digests
 	for _, sep := range []string{", ", ","} {
 		for strings.Contains(s, "?"+sep+"?") {
 			s = strings.ReplaceAll(s, "?"+sep+"?", "?")

@@ -9,6 +9,7 @@ func TestDigest(t *testing.T) {
 	for sql, want := range map[string]string{
 		"SELECT c FROM sbtest1 WHERE id=4711":                            "SELECT c FROM sbtest1 WHERE id=?",
 		"INSERT INTO t VALUES (1, 'it''s', \"x\\\"y\", -2.5e-3)":         "INSERT INTO t VALUES (?, -?)",
+		"UPDATE `sbtest` . `t1` SET `k` = ?":                             "UPDATE `sbtest`.`t1` SET `k` = ?",
 		"SELECT  /* hidden */ a\n FROM `t1` -- more\nWHERE b IN (1,2,3)": "SELECT a FROM `t1` WHERE b IN (?)",
 		"UPDATE t SET p = 'cut within a liter":                           "UPDATE t SET p = ?",
 		"SELECT $1, $$secret$$, $tag$ secret $tag$, x'ff'":               "SELECT $1, ?, x?",
