@@ -8,8 +8,9 @@ import (
 	"os"
 	"strings"
 
-	"github.com/benchwatch/benchwatch/agent/model/table"
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/benchwatch/benchwatch/agent/model/table"
 )
 
 // CheckHook returns an error if a hook has a placeholder in a place where its value can't be
