@@ -44,7 +44,10 @@ func StartMachines(ctx context.Context, dir string, n, port int, path string, at
 		}
 		fmt.Fprintf(&config, "Host gen%d\n  HostName 127.0.0.1\n  Port %d\n  IdentityFile %s\n  IdentitiesOnly yes\n  UserKnownHostsFile %s\n  StrictHostKeyChecking accept-new\n",
 			i, port+i, m.file("key"), m.file("known_hosts"))
-		sshd := fmt.Sprintf("Port %d\nListenAddress 127.0.0.1\nHostKey %s\nAuthorizedKeysFile %s\nPidFile none\nUsePAM no\nStrictModes no\nPermitRootLogin yes\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nMaxStartups 100\nSetEnv BENCHWATCH_DATA_DIR=%s PATH=%s\n",
+		sshd := fmt.Sprintf(
+			"Port %d\nListenAddress 127.0.0.1\nHostKey %s\nAuthorizedKeysFile %s\nPidFile none\nUsePAM no\nStrictModes "+
+				"no\nPermitRootLogin yes\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nMaxStartups "+
+				"100\nSetEnv BENCHWATCH_DATA_DIR=%s PATH=%s\n",
 			port+i, m.file(fmt.Sprintf("host%d", i)), m.file("key.pub"), m.Data(i), path)
 		if err := writeFile(m.file(fmt.Sprintf("sshd%d", i)), sshd, 0o644); err != nil {
 			return nil, err

@@ -62,10 +62,15 @@ const (
 // exitStatuses documents the exit statuses.
 var exitStatuses = []struct{ status, meaning string }{
 	{"0", "Success. `run`: the tool exited with 0"},
-	{strconv.Itoa(exitFailure), "The command failed. `health`: the agent is not healthy. `sweep`: a step failed. `ab`: the runs of one variant failed twice in a row. `parse`: no output of a tool was recognised. `status --once`: no server answered"},
+	{strconv.Itoa(exitFailure),
+		"The command failed. `health`: the agent is not healthy. `sweep`: a step failed. `ab`: the runs of one " +
+			"variant failed twice in a row. `parse`: no output of a tool was recognised. `status --once`: no server " +
+			"answered"},
 	{strconv.Itoa(exitUsage), "The command line is wrong"},
 	{strconv.Itoa(exitLimit), "`compare` and `ab` with `--fail-if`: a limit is broken. `run --require`, also after `group attach`: the run does not meet a requirement"},
-	{strconv.Itoa(exitUnclear), "`compare` and `ab` with `--fail-if --strict`: the runs don't show whether a limit is broken. `ab --strict` without a limit: undecided. `run --require`, also after `group attach`: the run has no such value"},
+	{strconv.Itoa(exitUnclear),
+		"`compare` and `ab` with `--fail-if --strict`: the runs don't show whether a limit is broken. `ab --strict` " +
+			"without a limit: undecided. `run --require`, also after `group attach`: the run has no such value"},
 	{strconv.Itoa(exitAborted), "`run --abort-when`: a condition held, and the tool was ended"},
 	{strconv.Itoa(exitOwnFailure), "`run`: benchwatch failed before it started the tool"},
 	{strconv.Itoa(exitCantRun), "`run` and `sweep`: the tool can't be executed"},

@@ -42,7 +42,9 @@ func newCompare() *cobra.Command {
 		"benchwatch compare last~1 last --fail-if 'tps<-5%' --fail-if 'p99>+10%'")
 	r := &compareCommand{}
 	cmd.arguments(&r.specs, "GROUP...", "Id, ids with commas, labels k=v or last=N, the first is the baseline; several labels with commas; last=N, also with labels, are the N newest others")
-	r.declareFormat(cmd, "text, markdown, csv, json, html, svg or junit; svg is one figure over --x (default: by the name of the file, else text)", "text", "markdown", "csv", "json", "html", "svg", "junit")
+	r.declareFormat(cmd,
+		"text, markdown, csv, json, html, svg or junit; svg is one figure over --x (default: by the name of the "+
+			"file, else text)", "text", "markdown", "csv", "json", "html", "svg", "junit")
 	cmd.texts(&r.failIf, "fail-if", "LIMIT", "Exit with 3 if a group is beyond this, such as 'tps<-5%'; by more than noise; also p99>+10% (relative to the baseline), lag>10s, errors>1%; repeatable")
 	cmd.toggle(&r.strict, "strict", "Exit with 4 if the runs don't show whether a limit of --fail-if is broken")
 	cmd.text(&r.x, "x", "NAME", "Fact, label or server setting along the axis; with it, one group is enough (default: the fact that varies, preferably threads)")

@@ -127,9 +127,10 @@ var (
 	Waiting = inTables(59, "tasks_waiting", "Tasks that wait for a core", "on average", measure.Count, measure.RateOf(cpuWaiting))
 	// ToolHeld and ServersHeld are unknown if the tool's process is unknown.
 	ToolHeld    = inTables(63, "tool_held", "Tool held by a CPU quota", "share of the time", measure.Ratio, measure.ValueOf(toolHeld))
-	ServersHeld = inTables(63, "servers_held", "Servers held by a CPU quota", "share of the time, for the server that is held most", measure.Ratio, measure.ValueOf(serversHeld))
-	_           = charted(61, "pressure_io", "Waiting for disks", "share of the time in which a task waited for a disk", measure.Ratio, measure.ShareOf(pressureIO))
-	_           = charted(62, "pressure_memory", "Waiting for memory", "share of the time in which a task waited for memory", measure.Ratio, measure.ShareOf(pressureMemory))
+	ServersHeld = inTables(63, "servers_held", "Servers held by a CPU quota",
+		"share of the time, for the server that is held most", measure.Ratio, measure.ValueOf(serversHeld))
+	_ = charted(61, "pressure_io", "Waiting for disks", "share of the time in which a task waited for a disk", measure.Ratio, measure.ShareOf(pressureIO))
+	_ = charted(62, "pressure_memory", "Waiting for memory", "share of the time in which a task waited for memory", measure.Ratio, measure.ShareOf(pressureMemory))
 
 	_ = charted(70, "memory_used", "Memory", "share in use, excluding memory available to programs", measure.Ratio, measure.ValueOf(memoryUsed).Over(memoryTotal))
 	_ = inTables(71, "swap_used", "Swap", "in use", measure.Bytes, measure.ValueOf(swapUsed))
@@ -141,21 +142,26 @@ var (
 	}).Or(measure.ValueOf(BusiestDiskShare))
 	_ = charted(81, "disk_read_rate", "Disk reads", "per second", measure.Bytes, measure.RateOf(DiskRead), measure.ValueOf(DiskReadRate))
 	_ = charted(82, "disk_write_rate", "Disk writes", "per second", measure.Bytes, measure.RateOf(DiskWritten), measure.ValueOf(DiskWriteRate))
-	_ = charted(83, "disk_operations", "Disk operations", "reads and writes per second", measure.PerSecond, measure.RateOf(DiskReads).Plus(DiskWrites), measure.ValueOf(DiskOperationRate))
+	_ = charted(83, "disk_operations", "Disk operations", "reads and writes per second", measure.PerSecond,
+		measure.RateOf(DiskReads).Plus(DiskWrites), measure.ValueOf(DiskOperationRate))
 	_ = inTables(84, "disk_flushes", "Disk flushes", "per second", measure.PerSecond, measure.RateOf(DiskFlushes))
 	// DiskWait is unknown while there are no operations.
-	DiskWait = charted(85, "disk_wait", "Disk latency", "mean time of a read or write, including its queue", measure.Seconds, measure.RateOf(DiskReadTime).Plus(DiskWriteTime).Over(DiskReads, DiskWrites))
+	DiskWait = charted(85, "disk_wait", "Disk latency",
+		"mean time of a read or write, including its queue", measure.Seconds, measure.RateOf(DiskReadTime).Plus(DiskWriteTime).Over(DiskReads, DiskWrites))
 	// DiskReadWait is the same for reads alone.
-	DiskReadWait = inTables(85, "disk_read_wait", "Disk latency of reads", "mean time of a read, including its queue", measure.Seconds, measure.RateOf(DiskReadTime).Over(DiskReads))
-	DiskQueue    = charted(86, "disk_queue", "Disk queue", "reads and writes in progress or queued on all disks, on average", measure.Count, measure.RateOf(DiskQueueTime), measure.ValueOf(DiskQueueDepth))
+	DiskReadWait = inTables(85, "disk_read_wait", "Disk latency of reads",
+		"mean time of a read, including its queue", measure.Seconds, measure.RateOf(DiskReadTime).Over(DiskReads))
+	DiskQueue = charted(86, "disk_queue", "Disk queue",
+		"reads and writes in progress or queued on all disks, on average", measure.Count, measure.RateOf(DiskQueueTime), measure.ValueOf(DiskQueueDepth))
 
 	NetworkBusy = measure.New(measure.Measure{
 		ID: "network_busy", Title: "Busiest network interface", Note: "share of the speed of its link, in the busier direction",
 		Unit: measure.Ratio, Scope: measure.Host, Summary: measure.Mean, Spread: true, Rank: 90,
 	}).Or(measure.ValueOf(busiestNetwork))
-	_           = charted(91, "network_received_rate", "Network received", "per second", measure.Bytes, measure.RateOf(NetReceived))
-	_           = charted(92, "network_sent_rate", "Network sent", "per second", measure.Bytes, measure.RateOf(NetSent))
-	_           = charted(93, "network_packets", "Network packets", "received and sent per second", measure.PerSecond, measure.RateOf(netReceivedPackets).Plus(netSentPackets))
+	_ = charted(91, "network_received_rate", "Network received", "per second", measure.Bytes, measure.RateOf(NetReceived))
+	_ = charted(92, "network_sent_rate", "Network sent", "per second", measure.Bytes, measure.RateOf(NetSent))
+	_ = charted(93, "network_packets", "Network packets", "received and sent per second", measure.PerSecond,
+		measure.RateOf(netReceivedPackets).Plus(netSentPackets))
 	Drops       = counted(94, "network_drops", "Packets dropped", measure.RateOf(netDrops))
 	Retransmits = counted(95, "tcp_retransmits", "TCP segments sent again", measure.RateOf(retransmits))
 	ListenDrops = counted(96, "tcp_listen_drops", "Connections dropped by a full listen queue", measure.RateOf(listenDrops))

@@ -82,16 +82,22 @@ var (
 		ID: "nopm", Title: "NOPM", Short: "NOPM", Note: "new orders of TPROC-C per minute, as HammerDB counts them in the database",
 		Unit: measure.PerMinute, Summary: measure.Mean, NoChart: true, MoreIsBetter: true, Rank: 122,
 	})
-	TPM = declare(Number{AtEnd: true, Final: metric("run_summary_tpm", "HammerDB's TPM: commits and rollbacks of the server per minute, also those of other clients.")}, measure.Measure{
+	TPM = declare(Number{AtEnd: true, Final: metric("run_summary_tpm",
+		"HammerDB's TPM: commits and rollbacks of the server per minute, also those of other clients.")}, measure.Measure{
 		ID: "tpm", Title: "TPM", Short: "TPM", Note: "commits and rollbacks per minute that HammerDB read from the server, also those of other clients",
 		Unit: measure.PerMinute, Summary: measure.Mean, NoChart: true, MoreIsBetter: true, Rank: 124,
 	})
-	QueryMean = declare(Number{AtEnd: true, Combine: slices.Max[[]float64], Final: metric("run_summary_query_geometric_mean_seconds", "Geometric mean of the times of TPROC-H's queries that returned rows.")}, measure.Measure{
-		ID: "query_geometric_mean_seconds", Title: "Geometric mean of queries", Short: "geo. mean", Note: "geometric mean of the times of TPROC-H's queries that returned rows",
+	QueryMean = declare(Number{AtEnd: true, Combine: slices.Max[[]float64], Final: metric("run_summary_query_geometric_mean_seconds",
+		"Geometric mean of the times of TPROC-H's queries that returned rows.")}, measure.Measure{
+		ID: "query_geometric_mean_seconds", Title: "Geometric mean of queries", Short: "geo. mean",
+		Note: "geometric mean of the times of TPROC-H's queries that returned rows",
 		Unit: measure.Seconds, Summary: measure.Last, NoChart: true, Rank: 126,
 	})
-	Generators = declare(Number{OfGroup: true, Live: metric("run_generators_reporting", "Generators of a group that reported its last interval; if a running generator did not, the group has no rates and latencies.")}, measure.Measure{
-		ID: "generators", Title: "Generators", Note: "generators of the group that reported the interval; if a running generator did not, the group has no other values",
+	Generators = declare(Number{OfGroup: true, Live: metric("run_generators_reporting",
+		"Generators of a group that reported its last interval; if a running generator did not, the group has no "+
+			"rates and latencies.")}, measure.Measure{
+		ID: "generators", Title: "Generators", Note: "generators of the group that reported the interval; if a running generator did not, the group has no other " +
+			"values",
 		Unit: measure.Count, Summary: measure.Mean, Rank: 430,
 	})
 )

@@ -44,7 +44,8 @@ func (e *requestError) Error() string { return e.op + " annotation: " + e.Reques
 func (e *requestError) hint() string {
 	switch {
 	case e.Problem == grafana.Unauthorised && e.Status == http.StatusForbidden:
-		return "check grafana.token_file, and give the token's service account the role Editor, or the permissions annotations:read, annotations:create and annotations:write (scope annotations:type:organization)"
+		return "check grafana.token_file, and give the token's service account the role Editor, or the permissions " +
+			"annotations:read, annotations:create and annotations:write (scope annotations:type:organization)"
 	case e.Problem == grafana.Unauthorised:
 		return "create a service account with the role Editor in Grafana (Administration, Users and access, Service accounts), add a token to it and put that into grafana.token_file"
 	case e.Problem == grafana.NotGrafana:

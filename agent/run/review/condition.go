@@ -181,7 +181,9 @@ func (c *Condition) unknown() error {
 			names = append(names, m.Condition)
 		}
 	}
-	return fmt.Errorf("%q: there is no measure %s: use %s, a statistic of the latency (avg, p95, p99 …) or the id of another measure of servers or machines, such as threads_running or cpu_busy", c.text, c.name, strings.Join(names, ", "))
+	return fmt.Errorf(
+		"%q: there is no measure %s: use %s, a statistic of the latency (avg, p95, p99 …) or the id of another "+
+			"measure of servers or machines, such as threads_running or cpu_busy", c.text, c.name, strings.Join(names, ", "))
 }
 
 // wanted returns the unit that the measure needs: s, %, B or none.

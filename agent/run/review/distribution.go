@@ -118,7 +118,9 @@ func DistributionNotes(all []Distribution) []string {
 	for i := range all {
 		// sysbench counts an event that ends while it prints in one of the two only.
 		if d := &all[i]; d.Of.Known && math.Abs(d.Of.Value-float64(d.Count)) > 0.01*d.Of.Value {
-			notes = append(notes, fmt.Sprintf("the histogram of %s counts %s of %s operations: the tool reset its counts at a checkpoint, or logged a sample", d.Operation, table.Count.Format(float64(d.Count)), table.Count.Format(d.Of.Value)))
+			notes = append(notes, fmt.Sprintf(
+				"the histogram of %s counts %s of %s operations: the tool reset its counts at a checkpoint, or logged a "+
+					"sample", d.Operation, table.Count.Format(float64(d.Count)), table.Count.Format(d.Of.Value)))
 		}
 	}
 	return notes

@@ -528,7 +528,9 @@ func (j *judge) group(g *rundir.Group) {
 		j.add(level, "%s", text)
 	}
 	if v := j.h.Intervals.Tally(ingest.Column{Measure: tool.Generators}); v.Min < float64(g.Generators) {
-		j.add(Warning, "not all generators reported all intervals, at least %.0f of %d: an interval without one that still ran has no sum, and after the end of one the sum is of the others", v.Min, g.Generators)
+		j.add(Warning,
+			"not all generators reported all intervals, at least %.0f of %d: an interval without one that still ran has "+
+				"no sum, and after the end of one the sum is of the others", v.Min, g.Generators)
 	}
 	if j.h.Snapshot.Meta.Import != nil { // only their logs are known
 		return

@@ -18,7 +18,8 @@ var (
 	runPhase  = stateFamily("run_phase", "1 for the phase that the run is in: starting, warmup, measure, draining.", "run", "phase")
 	runStart  = stateFamily("run_start_timestamp_seconds", "When the benchmark tool was started, Unix time.", "run")
 
-	runRequestedRate     = stateFamily("run_requested_operations_per_second", "Configured rate of the tool (sysbench --rate, YCSB -target); absent in a closed loop.", "run")
+	runRequestedRate = stateFamily("run_requested_operations_per_second",
+		"Configured rate of the tool (sysbench --rate, YCSB -target); absent in a closed loop.", "run")
 	runRequestedDuration = stateFamily("run_requested_duration_seconds", "Configured length of the run; absent if another condition ends it.", "run")
 
 	runThreads        = stateFamily("run_threads", "Threads of the tool: as it reports, otherwise as requested by its options.", "run")
@@ -27,50 +28,72 @@ var (
 	runLastReport     = family("run_last_report_timestamp_seconds", "When the tool's last interval report was written, Unix time.", "run")
 
 	runRate    = family("run_operations_per_second", "Operations per second in the tool's last report interval, as the tool printed it.", "run", "op")
-	runLatency = family("run_latency_seconds", "Latency in the tool's last report interval, as the tool printed it. Percentiles cover that interval and this process only; percentiles of closed-loop tools exclude the time that an operation waited.", "run", "op", "stat")
+	runLatency = family("run_latency_seconds",
+		"Latency in the tool's last report interval, as the tool printed it. Percentiles cover that interval and "+
+			"this process only; percentiles of closed-loop tools exclude the time that an operation waited.", "run", "op", "stat")
 
-	runOperations = family("run_operations_total", "Operations since the start: printed counts, otherwise rates times interval length; corrected by the summary.", "run", "op")
+	runOperations = family("run_operations_total",
+		"Operations since the start: printed counts, otherwise rates times interval length; corrected by the summary.", "run", "op")
 	runErrors     = family("run_errors_total", "Errors that the tool counted and ignored, from its reports.", "run")
 	runReconnects = family("run_reconnects_total", "Reconnects that the tool counted.", "run")
 	runMessages   = family("run_error_messages_total", "Error messages that the tool printed.", "run")
 	runLines      = family("run_lines_total", "Lines of the tool's output, by how they were parsed.", "run", "result")
 	runFaults     = family("run_record_failures_total", "Failures to read or record something about the run, such as a full disk.", "run")
 
-	runStalls       = family("run_stalls_total", "Stalls of the run that are over, by their reason: what was captured of servers and machines while the tool did far less than before.", "run", "reason")
+	runStalls = family("run_stalls_total",
+		"Stalls of the run that are over, by their reason: what was captured of servers and machines while the tool "+
+			"did far less than before.", "run", "reason")
 	runStallSeconds = family("run_stall_seconds_total", "How long the stalls of the run lasted together.", "run")
-	runStallInfo    = family("run_stall_info", "1 for the last stall of the run that is over, for a minute: its reason, and what was captured in words.", "run", "reason", "evidence")
+	runStallInfo    = family("run_stall_info",
+		"1 for the last stall of the run that is over, for a minute: its reason, and what was captured in words.", "run", "reason", "evidence")
 
-	runDrain    = family("run_drain_seconds", "Time from the tool's end until this replica reached the position that the most advanced node had then. Absent until then.", "run", "target")
+	runDrain = family("run_drain_seconds",
+		"Time from the tool's end until this replica reached the position that the most advanced node had then. "+
+			"Absent until then.", "run", "target")
 	runExitCode = family("run_exit_code", "The tool's exit status; absent if a signal ended it or it is unknown.", "run")
 	runResult   = family("run_result", "1 for the outcome of the run: succeeded, failed, interrupted, aborted, lost.", "run", "result")
-	runFailure  = family("run_failure_info", "1 for a run that has not succeeded, with the reason: the exit status or signal, and the tool's error message.", "run", "reason")
-	runEnd      = family("run_end_timestamp_seconds", "When the tool ended, Unix time.", "run")
+	runFailure  = family("run_failure_info",
+		"1 for a run that has not succeeded, with the reason: the exit status or signal, and the tool's error "+
+			"message.", "run", "reason")
+	runEnd = family("run_end_timestamp_seconds", "When the tool ended, Unix time.", "run")
 )
 
 // Which servers and machines take part in a run, kept with its summary.
 var (
-	runTarget = stateFamily("run_target_info", "A server that takes part in the run, or a sampled proxy between tool and servers; value 1. Absent if the servers are not known.", "run", "target", "cluster", "engine")
-	runHost   = stateFamily("run_host_info", "A machine that takes part in the run as generator, server or proxy, by its name in node_uname_info; value 1. Absent if the name is unknown.", "run", "nodename", "role")
+	runTarget = stateFamily("run_target_info",
+		"A server that takes part in the run, or a sampled proxy between tool and servers; value 1. Absent if the "+
+			"servers are not known.", "run", "target", "cluster", "engine")
+	runHost = stateFamily("run_host_info",
+		"A machine that takes part in the run as generator, server or proxy, by its name in node_uname_info; value "+
+			"1. Absent if the name is unknown.", "run", "nodename", "role")
 )
 
 // Generators of a group, kept with its summary. The generators' own runs have the
 // group's name in benchwatch_run_info too.
 var (
-	runGenerators  = stateFamily("run_generators", "Generators of a group.", "run")
-	generatorInfo  = stateFamily("run_generator_info", "A generator of a group, by its number: its own run, and the machine as the user named it; value 1.", "run", "generator_run", "number", "host")
-	generatorState = stateFamily("run_generator_state", "What a generator does while its group is active, value 1: waiting, its tool has not started; running; silent, it has not reported for more than two intervals while others have; ended.", "run", "generator_run", "state")
-	generatorLate  = stateFamily("run_generator_start_delay_seconds", "When the tool of a generator started after the group, by the clock of the machine that combines them; absent until it has.", "run", "generator_run")
+	runGenerators = stateFamily("run_generators", "Generators of a group.", "run")
+	generatorInfo = stateFamily("run_generator_info",
+		"A generator of a group, by its number: its own run, and the machine as the user named it; value 1.", "run", "generator_run", "number", "host")
+	generatorState = stateFamily("run_generator_state",
+		"What a generator does while its group is active, value 1: waiting, its tool has not started; running; "+
+			"silent, it has not reported for more than two intervals while others have; ended.", "run", "generator_run", "state")
+	generatorLate = stateFamily("run_generator_start_delay_seconds",
+		"When the tool of a generator started after the group, by the clock of the machine that combines them; "+
+			"absent until it has.", "run", "generator_run")
 )
 
 // The summary of a run.
 var (
 	summaryRate       = family("run_summary_operations_per_second", "Operations per second over the whole run, from the tool's summary.", "run", "op")
 	summaryLatency    = family("run_summary_latency_seconds", "Latency over the whole run, from the tool's summary.", "run", "op", "stat")
-	summaryOperations = family("run_summary_operations_total", "Operations of the whole run, from the tool's summary or, if it printed none, from its intervals.", "run", "op")
+	summaryOperations = family("run_summary_operations_total",
+		"Operations of the whole run, from the tool's summary or, if it printed none, from its intervals.", "run", "op")
 	summaryDuration   = family("run_summary_duration_seconds", "Length of the run: from the tool's summary, otherwise from start to end.", "run")
 	summaryErrors     = family("run_summary_errors_total", "Errors of the whole run.", "run")
 	summaryReconnects = family("run_summary_reconnects_total", "Reconnects of the whole run.", "run")
-	summaryHistogram  = histogramFamily("run_summary_latency_distribution_seconds", "How the latencies of the whole run are distributed, from the tool's own histogram (sysbench --histogram, YCSB's verbose histograms); a value counts as the upper bound of its bucket in the tool's histogram.", "run", "op")
+	summaryHistogram  = histogramFamily("run_summary_latency_distribution_seconds",
+		"How the latencies of the whole run are distributed, from the tool's own histogram (sysbench --histogram, "+
+			"YCSB's verbose histograms); a value counts as the upper bound of its bucket in the tool's histogram.", "run", "op")
 )
 
 // emitRun emits the series of one run. After a restart they appear when its output

@@ -55,7 +55,10 @@ func start() *cobra.Command {
 	}
 	port := c.Flags().Int("port", 0, "base port; by default a free one")
 	n := c.Flags().Int("servers", 0, "how many servers; by default 3 in a cluster, group or replica set and with postgresql, 2 with mysql9, else 1")
-	version := c.Flags().String("version", "", "of MongoDB: "+strings.Join(servers.MongoDBVersions, ", ")+", by default the first; of MariaDB and Galera: "+strings.Join(servers.MariaDBVersions, ", ")+"; of PostgreSQL: "+strings.Join(servers.PostgreSQLVersions, ", ")+", by default the installed one")
+	version := c.Flags().String("version", "", fmt.Sprintf(
+		"of MongoDB: %s, by default the first; of MariaDB and Galera: %s; of PostgreSQL: %s, by default the installed one",
+		strings.Join(servers.MongoDBVersions, ", "), strings.Join(servers.MariaDBVersions, ", "),
+		strings.Join(servers.PostgreSQLVersions, ", ")))
 	auth := c.Flags().Bool("auth", false, "MongoDB requires a login")
 	settings := c.Flags().StringArray("set", nil, "line of the servers' configuration, such as performance_schema=ON; repeatable")
 	c.RunE = func(c *cobra.Command, args []string) error {

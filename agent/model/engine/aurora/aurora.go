@@ -23,13 +23,21 @@ var variables engine.Table
 
 var (
 	commits       = variables.Map(measure.NewCounter("aurora_commits_total", "Commits (AuroraDb_commits)."), "AuroraDb_commits")
-	commitSeconds = variables.Convert(measure.NewCounter("aurora_commit_latency_seconds_total", "Time spent in commits (AuroraDb_commit_latency); divided by aurora_commits_total it is the mean latency of a commit."), 1e6, "AuroraDb_commit_latency")
-	statementTime = variables.Convert(measure.NewCounter("aurora_statement_duration_seconds_total", "Time spent in statements (AuroraDb_*_stmt_duration); divided by db_operations_total it is their mean latency. Its rate is the mean number of active sessions.", "op"), 1e6,
+	commitSeconds = variables.Convert(measure.NewCounter("aurora_commit_latency_seconds_total",
+		"Time spent in commits (AuroraDb_commit_latency); divided by aurora_commits_total it is the mean latency of "+
+			"a commit."), 1e6, "AuroraDb_commit_latency")
+	statementTime = variables.Convert(measure.NewCounter("aurora_statement_duration_seconds_total",
+		"Time spent in statements (AuroraDb_*_stmt_duration); divided by db_operations_total it is their mean "+
+			"latency. Its rate is the mean number of active sessions.", "op"), 1e6,
 		"select: AuroraDb_select_stmt_duration", "insert: AuroraDb_insert_stmt_duration", "update: AuroraDb_update_stmt_duration",
 		"delete: AuroraDb_delete_stmt_duration", "ddl: AuroraDb_ddl_stmt_duration")
-	external  = variables.Map(measure.NewGauge("aurora_external_connections", "Connections, except those of RDS itself (Aurora_external_connection_count)."), "Aurora_external_connection_count")
-	_         = variables.Map(measure.NewCounter("aurora_replication_received_bytes_total", "Bytes replicated into a reader (Aurora_repl_bytes_received)."), "Aurora_repl_bytes_received")
-	forwarded = variables.Map(measure.NewCounter("aurora_forwarded_statements_total", "Statements that write forwarding sent from a reader (Aurora_fwd_replica_*) or received on the writer (Aurora_fwd_writer_*, in version 2 Aurora_fwd_master_*).", "side", "op"),
+	external = variables.Map(measure.NewGauge("aurora_external_connections",
+		"Connections, except those of RDS itself (Aurora_external_connection_count)."), "Aurora_external_connection_count")
+	_ = variables.Map(measure.NewCounter("aurora_replication_received_bytes_total",
+		"Bytes replicated into a reader (Aurora_repl_bytes_received)."), "Aurora_repl_bytes_received")
+	forwarded = variables.Map(measure.NewCounter("aurora_forwarded_statements_total",
+		"Statements that write forwarding sent from a reader (Aurora_fwd_replica_*) or received on the writer "+
+			"(Aurora_fwd_writer_*, in version 2 Aurora_fwd_master_*).", "side", "op"),
 		"reader,dml: Aurora_fwd_replica_dml_stmt_count", "reader,select: Aurora_fwd_replica_select_stmt_count",
 		"writer,dml: Aurora_fwd_writer_dml_stmt_count | Aurora_fwd_master_dml_stmt_count",
 		"writer,select: Aurora_fwd_writer_select_stmt_count | Aurora_fwd_master_select_stmt_count")
@@ -43,10 +51,13 @@ var (
 		"hit: Aurora_fast_insert_cache_hits", "miss: Aurora_fast_insert_cache_misses")
 	_ = variables.Map(measure.NewCounter("aurora_parallel_queries_total", "Parallel queries requested and executed (Aurora_pq_request_*).", "state"),
 		"attempted: Aurora_pq_request_attempted", "executed: Aurora_pq_request_executed")
-	_          = variables.Map(measure.NewGauge("aurora_thread_pool_threads", "Threads of the thread pool (Aurora_thread_pool_thread_count)."), "Aurora_thread_pool_thread_count")
-	lockMemory = variables.Map(measure.NewGauge("aurora_lock_manager_memory_bytes", "Memory of the lock manager (Aurora_lockmgr_memory_used)."), "Aurora_lockmgr_memory_used")
-	deadlocks  = variables.Map(measure.NewCounter("aurora_deadlocks_total", "Deadlocks (AuroraDb_thread_deadlocks; version 2 only)."), "AuroraDb_thread_deadlocks")
-	_          = variables.Map(measure.NewCounter("aurora_missing_history_incidents_total", "Reads on a reader that found their undo history gone (version 2 only)."), "Aurora_missing_history_on_replica_incidents")
+	_ = variables.Map(measure.NewGauge("aurora_thread_pool_threads",
+		"Threads of the thread pool (Aurora_thread_pool_thread_count)."), "Aurora_thread_pool_thread_count")
+	lockMemory = variables.Map(measure.NewGauge("aurora_lock_manager_memory_bytes",
+		"Memory of the lock manager (Aurora_lockmgr_memory_used)."), "Aurora_lockmgr_memory_used")
+	deadlocks = variables.Map(measure.NewCounter("aurora_deadlocks_total", "Deadlocks (AuroraDb_thread_deadlocks; version 2 only)."), "AuroraDb_thread_deadlocks")
+	_         = variables.Map(measure.NewCounter("aurora_missing_history_incidents_total",
+		"Reads on a reader that found their undo history gone (version 2 only)."), "Aurora_missing_history_on_replica_incidents")
 )
 
 // The measures of an instance.
@@ -60,7 +71,8 @@ var (
 		measure.RateOf(commitSeconds).Over(commits))
 	_ = engine.NewMeasure(510, "active_sessions", "Active sessions", "sessions executing a statement, on average", measure.Count, measure.Mean,
 		measure.RateOf(statementTime))
-	_ = engine.NewMeasure(520, "forwarded_statements", "Forwarded statements", "statements per second that write forwarding sent or received", measure.PerSecond, measure.Mean,
+	_ = engine.NewMeasure(520, "forwarded_statements", "Forwarded statements",
+		"statements per second that write forwarding sent or received", measure.PerSecond, measure.Mean,
 		measure.RateOf(forwarded))
 	_ = engine.NewMeasure(530, "lock_manager_memory", "Lock manager", "memory in use", measure.Bytes, measure.Max, measure.ValueOf(lockMemory))
 )

@@ -154,7 +154,9 @@ func withoutIndex(v *cause.View) (cause.Found, bool) {
 	if !(full >= 0.05*all) || !(read/full >= scanned) || read < farBeyond*sent || !(part > 0) {
 		return cause.Found{}, false
 	}
-	return cause.Found{Part: min(1, part), Evidence: fmt.Sprintf("%s scans of whole tables and %s joins without an index in %s statements, %s rows read for each row sent; performance_schema is off, so the statement is not known",
+	return cause.Found{Part: min(1, part), Evidence: fmt.Sprintf(
+		"%s scans of whole tables and %s joins without an index in %s statements, %s rows read for each row sent; "+
+			"performance_schema is off, so the statement is not known",
 		count(v.Increase(tableScans)), count(v.Increase(joinScans)), count(all), count(read/max(1, sent)))}, true
 }
 

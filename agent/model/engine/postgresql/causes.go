@@ -82,7 +82,8 @@ func slowStandby(v *cause.View) (cause.Found, bool) {
 	if !(seconds > 0) {
 		return cause.Found{}, false
 	}
-	return cause.Found{Of: name, Part: seconds / all, Evidence: fmt.Sprintf("%s was the synchronous standby that lacked the most WAL for %s of the time that commits waited", name, table.Share(seconds/all)),
+	return cause.Found{Of: name, Part: seconds / all, Evidence: fmt.Sprintf(
+		"%s was the synchronous standby that lacked the most WAL for %s of the time that commits waited", name, table.Share(seconds/all)),
 		Test: "repeat with synchronous_commit=local, or without " + name + " in synchronous_standby_names"}, true
 }
 
@@ -149,7 +150,9 @@ func sameRows(v *cause.View) (cause.Found, bool) {
 
 // lightweight are what waits for lightweight locks mean, by the beginning of the state.
 var lightweight = []struct{ state, meaning, test string }{
-	{"LWLock:LockManager", "sessions that wait for locks, or statements with more tables and indexes than a session can lock on its own", "look at waits for locks first; then repeat with fewer partitions and indexes, or with prepared statements"},
+	{"LWLock:LockManager",
+		"sessions that wait for locks, or statements with more tables and indexes than a session can lock on its own",
+		"look at waits for locks first; then repeat with fewer partitions and indexes, or with prepared statements"},
 	{"LWLock:ProcArray", "snapshots of many connections", "repeat with fewer connections, or a pooler"},
 	{"LWLock:BufferMapping", "blocks that change their place in shared buffers", "repeat with larger shared_buffers, or with less data"},
 	{"LWLock:BufferContent", "many sessions use the same block", "spread the rows over more blocks (a lower fillfactor), or repeat with fewer clients"},
@@ -196,7 +199,8 @@ func sharedBuffers(v *cause.View) (cause.Found, bool) {
 	if all > 0 {
 		part = some / all
 	}
-	f := cause.Found{Of: "shared_buffers", Part: part, Evidence: fmt.Sprintf("%s blocks a second were not in shared buffers (%s), %s of those that were used", table.Rounded(read), size(v, "shared_buffers"), table.Share(misses))}
+	f := cause.Found{Of: "shared_buffers", Part: part, Evidence: fmt.Sprintf(
+		"%s blocks a second were not in shared buffers (%s), %s of those that were used", table.Rounded(read), size(v, "shared_buffers"), table.Share(misses))}
 	if waiting := v.Mean(ReadTime); waiting > 0 {
 		f.Evidence += fmt.Sprintf("; a read takes %.2g ms", waiting/read*1000)
 		if waiting/read < 0.0001 {
@@ -274,7 +278,8 @@ func manyBlocks(v *cause.View) (cause.Found, bool) {
 	if s.IsSum || !(blocks >= manyBlocksEach) || !(blocks >= blocksForRow*max(1, rows)) {
 		return cause.Found{}, false
 	}
-	f := cause.Found{Of: s.Text, Part: s.Share, Evidence: fmt.Sprintf("%s used %s blocks for %s rows on average, %s of the statements' time", s.Text, table.Rounded(blocks), table.Digits.Format(rows), table.Share(s.Share))}
+	f := cause.Found{Of: s.Text, Part: s.Share, Evidence: fmt.Sprintf(
+		"%s used %s blocks for %s rows on average, %s of the statements' time", s.Text, table.Rounded(blocks), table.Digits.Format(rows), table.Share(s.Share))}
 	if scanned := v.PerTransaction(RowsReturned); scanned > 10*max(1, rows) {
 		f.Evidence += fmt.Sprintf("; scans read %s rows for each transaction", table.Rounded(scanned))
 	}
@@ -387,7 +392,9 @@ func coldUpdates(v *cause.View) (cause.Found, bool) {
 	if !(hot < leastHot) || !(rows >= 0.5) {
 		return cause.Found{}, false
 	}
-	return cause.Found{Part: coldPart * (1 - hot), Evidence: fmt.Sprintf("%s of %s updated rows for each transaction kept their indexes as they were (HOT); each of the others has a new entry in every index of its table",
+	return cause.Found{Part: coldPart * (1 - hot), Evidence: fmt.Sprintf(
+		"%s of %s updated rows for each transaction kept their indexes as they were (HOT); each of the others has a "+
+			"new entry in every index of its table",
 		table.Share(hot), table.Digits.Format(rows))}, true
 }
 
@@ -400,7 +407,8 @@ func smallCaches(v *cause.View) (cause.Found, bool) {
 	if !(some > 0) {
 		return cause.Found{}, false
 	}
-	f := cause.Found{Part: some / all, Evidence: fmt.Sprintf("%s of %s sessions waited for the states of transactions, multixacts or subtransactions", table.Digits.Format(some), table.Digits.Format(all))}
+	f := cause.Found{Part: some / all, Evidence: fmt.Sprintf(
+		"%s of %s sessions waited for the states of transactions, multixacts or subtransactions", table.Digits.Format(some), table.Digits.Format(all))}
 	if name, blocks, _ := most(v, SmallCacheReads, "cache"); blocks >= 1 {
 		f.Of = name
 		f.Evidence += fmt.Sprintf("; %s blocks of %s were read into its cache", table.Rounded(blocks), name)

@@ -21,8 +21,9 @@ const (
 
 // What is missing if there are no counts by statement.
 const (
-	noExtension = "statements: the extension pg_stat_statements: shared_preload_libraries = 'pg_stat_statements' in postgresql.conf, a restart of the server, CREATE EXTENSION pg_stat_statements in the database %s"
-	noSight     = "statements: GRANT pg_monitor TO %s"
+	noExtension = "statements: the extension pg_stat_statements: shared_preload_libraries = 'pg_stat_statements' in " +
+		"postgresql.conf, a restart of the server, CREATE EXTENSION pg_stat_statements in the database %s"
+	noSight = "statements: GRANT pg_monitor TO %s"
 )
 
 // statementCounts adds up the users of a statement. Texts are not read: the server would read its whole

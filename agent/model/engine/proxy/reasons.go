@@ -136,5 +136,6 @@ func refusedStall(s *evidence.Scene) (evidence.Found, bool) {
 	if !(refused > 0) || !(share >= 1) {
 		return evidence.Found{}, false
 	}
-	return evidence.Found{Share: 0.75, Text: fmt.Sprintf("%s refused %s clients/s: all connections that it allows were in use", s.Target, table.Rounded(refused))}, true
+	return evidence.Found{Share: 0.75, Text: fmt.Sprintf(
+		"%s refused %s clients/s: all connections that it allows were in use", s.Target, table.Rounded(refused))}, true
 }

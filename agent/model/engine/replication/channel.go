@@ -12,12 +12,19 @@ import (
 )
 
 var (
-	receiverConnecting = measure.NewGauge("replication_receiver_connecting", "1 while the receiver tries to connect to the source (Replica_IO_Running is Connecting), else 0.", "channel")
-	errorNumber        = measure.NewGauge("replication_last_error_number", "Number of the error that a part of replication (receiver, applier) has now, 0 if none (Last_IO_Errno, Last_SQL_Errno).", "channel", "thread")
-	secondsBehind      = measure.NewGauge("replication_seconds_behind_source", "The lag that the replica itself reports, in whole seconds, including a configured delay (Seconds_Behind_Source). Absent while a thread is stopped or not connected. It covers only what the replica has received.", "channel")
-	configuredDelay    = measure.NewGauge("replication_configured_delay_seconds", "How long the replica is configured to wait before it applies a transaction (SQL_Delay).", "channel")
-	relayLogBytes      = measure.NewGauge("replication_relay_log_bytes", "Size of the relay logs (Relay_Log_Space).", "channel")
-	heartbeats         = measure.NewCounter("replication_received_heartbeats_total", "Heartbeats received from the source (MariaDB).", "channel")
+	receiverConnecting = measure.NewGauge("replication_receiver_connecting",
+		"1 while the receiver tries to connect to the source (Replica_IO_Running is Connecting), else 0.", "channel")
+	errorNumber = measure.NewGauge("replication_last_error_number",
+		"Number of the error that a part of replication (receiver, applier) has now, 0 if none (Last_IO_Errno, "+
+			"Last_SQL_Errno).", "channel", "thread")
+	secondsBehind = measure.NewGauge("replication_seconds_behind_source",
+		"The lag that the replica itself reports, in whole seconds, including a configured delay "+
+			"(Seconds_Behind_Source). Absent while a thread is stopped or not connected. It covers only what the replica "+
+			"has received.", "channel")
+	configuredDelay = measure.NewGauge("replication_configured_delay_seconds",
+		"How long the replica is configured to wait before it applies a transaction (SQL_Delay).", "channel")
+	relayLogBytes = measure.NewGauge("replication_relay_log_bytes", "Size of the relay logs (Relay_Log_Space).", "channel")
+	heartbeats    = measure.NewCounter("replication_received_heartbeats_total", "Heartbeats received from the source (MariaDB).", "channel")
 )
 
 // channel is one row of SHOW REPLICA STATUS, under its new or old column names.

@@ -24,6 +24,8 @@ func acknowledgements(v *cause.View) (cause.Found, bool) {
 	if !(sessions > 0) {
 		return cause.Found{}, false
 	}
-	return cause.Found{Of: v.Target, Part: v.InState(state) + v.InState(event), Evidence: fmt.Sprintf("%s of %s clients waited on average until a replica of %s had received their commit: %s ms for each transaction",
+	return cause.Found{Of: v.Target, Part: v.InState(state) + v.InState(event), Evidence: fmt.Sprintf(
+		"%s of %s clients waited on average until a replica of %s had received their commit: %s ms for each "+
+			"transaction",
 		table.Digits.Format(sessions), table.Rounded(v.Threads), v.Target, table.Milliseconds.Format(sessions/v.Throughput))}, true
 }

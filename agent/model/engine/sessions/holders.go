@@ -213,6 +213,8 @@ func keptVersions(v *cause.View) (cause.Found, bool) {
 	if name == "" || !(long >= longHistory) || !(long >= 2*short) || !(lost >= fewerStatements) {
 		return cause.Found{}, false
 	}
-	return cause.Found{Of: name, Part: min(0.95, lost+0.2), Evidence: fmt.Sprintf("the history list grew from %s to %s while %s kept a transaction open for at least %s s; statements a second fell from %s to %s",
+	return cause.Found{Of: name, Part: min(0.95, lost+0.2), Evidence: fmt.Sprintf(
+		"the history list grew from %s to %s while %s kept a transaction open for at least %s s; statements a second "+
+			"fell from %s to %s",
 		table.Rounded(short), table.Rounded(long), name, table.Rounded(oldTransaction+seconds), table.Rounded(fast), table.Rounded(slow))}, true
 }

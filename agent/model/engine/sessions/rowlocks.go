@@ -27,7 +27,9 @@ GROUP BY 1, 2, 3 ORDER BY n DESC LIMIT 5`
 )
 
 var (
-	locksSeen = measure.NewCounter("mysql_row_locks_waited_for_total", "Waits for row locks that were seen, by table, index and kind of lock (information_schema.INNODB_LOCKS; MySQL 8: performance_schema.data_locks). Read every two seconds while sessions wait.", "lock")
+	locksSeen = measure.NewCounter("mysql_row_locks_waited_for_total",
+		"Waits for row locks that were seen, by table, index and kind of lock (information_schema.INNODB_LOCKS; "+
+			"MySQL 8: performance_schema.data_locks). Read every two seconds while sessions wait.", "lock")
 	waitedFor = measure.NewEvidence(measure.Server, measure.RateOf(locksSeen))
 )
 

@@ -57,21 +57,30 @@ var (
 )
 
 var (
-	commandsTotal    = measure.NewCounter("tidb_commands_total", "Commands of the MySQL protocol received, by command (Query, StmtExecute, StmtPrepare …).", "command")
+	commandsTotal = measure.NewCounter("tidb_commands_total",
+		"Commands of the MySQL protocol received, by command (Query, StmtExecute, StmtPrepare …).", "command")
 	commandErrors    = measure.NewCounter("tidb_command_errors_total", "Commands that ended in an error.", "command")
 	statementsTotal  = measure.NewCounter("tidb_statements_total", "Statements executed, by kind.", "kind")
-	statementSeconds = measure.NewCounter("tidb_statement_duration_seconds_total", "Time spent in statements of clients, by kind; divided by tidb_statement_durations_total it is their mean latency.", "kind")
-	statementCount   = measure.NewCounter("tidb_statement_durations_total", "Statements counted in tidb_statement_duration_seconds_total. Includes preparing, as kind general.", "kind")
-	executeErrors    = measure.NewCounter("tidb_execute_errors_total", "Errors of statements by code, absent before the first one (kv:9007 is a write conflict, executor:1213 a deadlock).", "code")
-	pessimisticRetry = numbers.Map(measure.NewCounter("tidb_pessimistic_retries_total", "Statements repeated because of a conflict in a pessimistic transaction."), "tidb_session_statement_pessimistic_retry_count_sum")
-	kvBackoffs       = measure.NewCounter("tidb_kv_backoffs_total", "Waits before a request to the storage was repeated, by cause (txnLock, regionMiss …).", "cause")
-	backoffSeconds   = measure.NewCounter("tidb_kv_backoff_seconds_total", "Time of the waits before a request to the storage was repeated, by cause.", "cause")
-	planCacheHits    = measure.NewCounter("tidb_plan_cache_hits_total", "Statements whose plan was in the cache.", "kind")
-	planCacheMisses  = measure.NewCounter("tidb_plan_cache_misses_total", "Statements whose plan was not in the cache.", "kind")
-	cpuSeconds       = numbers.Map(measure.NewCounter("tidb_cpu_seconds_total", "CPU time of the TiDB server."), "process_cpu_seconds_total")
-	cpuLimit         = numbers.Map(measure.NewGauge("tidb_max_procs", "Cores that the TiDB server may use."), "tidb_server_maxprocs")
-	residentMemory   = numbers.Map(measure.NewGauge("tidb_resident_memory_bytes", "Memory of the TiDB server."), "process_resident_memory_bytes")
-	metricsAge       = measure.NewGauge("tidb_metrics_age_seconds", "Age of the values from the status port, which is read less often than every tick when it is slow.")
+	statementSeconds = measure.NewCounter("tidb_statement_duration_seconds_total",
+		"Time spent in statements of clients, by kind; divided by tidb_statement_durations_total it is their mean "+
+			"latency.", "kind")
+	statementCount = measure.NewCounter("tidb_statement_durations_total",
+		"Statements counted in tidb_statement_duration_seconds_total. Includes preparing, as kind general.", "kind")
+	executeErrors = measure.NewCounter("tidb_execute_errors_total",
+		"Errors of statements by code, absent before the first one (kv:9007 is a write conflict, executor:1213 a "+
+			"deadlock).", "code")
+	pessimisticRetry = numbers.Map(measure.NewCounter("tidb_pessimistic_retries_total",
+		"Statements repeated because of a conflict in a pessimistic transaction."), "tidb_session_statement_pessimistic_retry_count_sum")
+	kvBackoffs = measure.NewCounter("tidb_kv_backoffs_total",
+		"Waits before a request to the storage was repeated, by cause (txnLock, regionMiss …).", "cause")
+	backoffSeconds  = measure.NewCounter("tidb_kv_backoff_seconds_total", "Time of the waits before a request to the storage was repeated, by cause.", "cause")
+	planCacheHits   = measure.NewCounter("tidb_plan_cache_hits_total", "Statements whose plan was in the cache.", "kind")
+	planCacheMisses = measure.NewCounter("tidb_plan_cache_misses_total", "Statements whose plan was not in the cache.", "kind")
+	cpuSeconds      = numbers.Map(measure.NewCounter("tidb_cpu_seconds_total", "CPU time of the TiDB server."), "process_cpu_seconds_total")
+	cpuLimit        = numbers.Map(measure.NewGauge("tidb_max_procs", "Cores that the TiDB server may use."), "tidb_server_maxprocs")
+	residentMemory  = numbers.Map(measure.NewGauge("tidb_resident_memory_bytes", "Memory of the TiDB server."), "process_resident_memory_bytes")
+	metricsAge      = measure.NewGauge("tidb_metrics_age_seconds",
+		"Age of the values from the status port, which is read less often than every tick when it is slow.")
 )
 
 // The measures of a TiDB server.
@@ -81,7 +90,8 @@ var (
 	_ = engine.ServerMemory.Or(measure.ValueOf(residentMemory))
 
 	_       = engine.NewMeasure(500, "command_errors", "Failed commands", "per second", measure.PerSecond, measure.Increase, measure.RateOf(commandErrors))
-	retries = engine.NewMeasure(510, "pessimistic_retries", "Pessimistic retries", "statements repeated because of a conflict per second", measure.PerSecond, measure.Increase,
+	retries = engine.NewMeasure(510, "pessimistic_retries", "Pessimistic retries",
+		"statements repeated because of a conflict per second", measure.PerSecond, measure.Increase,
 		measure.RateOf(pessimisticRetry))
 	_ = engine.NewMeasure(520, "kv_backoffs", "Storage backoffs", "waits before a request to TiKV was repeated per second", measure.PerSecond, measure.Mean,
 		measure.RateOf(kvBackoffs))
