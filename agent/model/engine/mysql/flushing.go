@@ -85,6 +85,7 @@ func vainReadAhead(v *cause.View) (cause.Found, bool) {
 	if !(part >= vain) || !(evicted/v.Seconds >= 10) {
 		return cause.Found{}, false
 	}
-	return cause.Found{Of: "innodb_random_read_ahead", Part: min(0.95, part), Evidence: fmt.Sprintf("%s pages a second were read ahead, and %s of them evicted without any use; statements asked for %s a second",
+	return cause.Found{Of: "innodb_random_read_ahead", Part: min(0.95, part), Evidence: fmt.Sprintf(
+		"%s pages a second were read ahead, and %s of them evicted without any use; statements asked for %s a second",
 		table.Rounded(ahead/v.Seconds), table.Share(min(1, evicted/ahead)), table.Rounded(asked/v.Seconds))}, true
 }

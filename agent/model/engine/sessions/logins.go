@@ -27,8 +27,11 @@ FROM information_schema.PROCESSLIST WHERE USER = 'unauthenticated user' GROUP BY
 )
 
 var (
-	loginSeconds = measure.NewCounter("mysql_login_seconds_total", "Time that new connections needed before their first statement, summed over the connections, from samples: in the phase checking the server looks up the client's host name and checks the account, in exchanging it waits for the client or TLS. Counted while clients open five connections a second or more.", "phase")
-	loggingIn    = measure.NewEvidence(measure.Server, measure.RateOf(loginSeconds))
+	loginSeconds = measure.NewCounter("mysql_login_seconds_total",
+		"Time that new connections needed before their first statement, summed over the connections, from samples: "+
+			"in the phase checking the server looks up the client's host name and checks the account, in exchanging it "+
+			"waits for the client or TLS. Counted while clients open five connections a second or more.", "phase")
+	loggingIn = measure.NewEvidence(measure.Server, measure.RateOf(loginSeconds))
 )
 
 // logins adds up the time that connections need to log in.
@@ -119,7 +122,9 @@ func nameResolution(v *cause.View) (cause.Found, bool) {
 	if !is || !mysql.LooksUpNames(v) {
 		return cause.Found{}, false
 	}
-	return cause.Found{Of: "host_cache_size", Part: part, Evidence: fmt.Sprintf("%s new connections a second waited %s ms each while the server looked up the client's name: skip_name_resolve is OFF, and host_cache_size=0 forgets each name",
+	return cause.Found{Of: "host_cache_size", Part: part, Evidence: fmt.Sprintf(
+		"%s new connections a second waited %s ms each while the server looked up the client's name: "+
+			"skip_name_resolve is OFF, and host_cache_size=0 forgets each name",
 		table.Rounded(rate), table.Milliseconds.Format(seconds))}, true
 }
 

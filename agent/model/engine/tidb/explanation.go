@@ -69,7 +69,8 @@ func conflicting(v *cause.View) (cause.Found, bool) {
 	if !(share >= manyRetries) && !(seconds > 0 && part >= manyRetries) {
 		return cause.Found{}, false
 	}
-	f := cause.Found{Part: max(part, min(0.9, orZero(2*share))), Evidence: fmt.Sprintf("statements were repeated %s times because of a conflict, and %s transactions failed with 9007", table.Rounded(again), table.Rounded(orZero(failed)))}
+	f := cause.Found{Part: max(part, min(0.9, orZero(2*share))), Evidence: fmt.Sprintf(
+		"statements were repeated %s times because of a conflict, and %s transactions failed with 9007", table.Rounded(again), table.Rounded(orZero(failed)))}
 	if seconds > 0 {
 		f.Evidence += fmt.Sprintf("; requests paused for locks for %s s in sum", table.Digits.Format(seconds))
 	}
@@ -103,7 +104,8 @@ func backingOff(v *cause.View) (cause.Found, bool) {
 	if !(seconds > 0 && part >= leastPaused) {
 		return cause.Found{}, false
 	}
-	return cause.Found{Of: name, Part: part, Evidence: fmt.Sprintf("requests to the storage paused for %s s in sum before they were repeated, mostly because of %s", table.Digits.Format(seconds), name)}, true
+	return cause.Found{Of: name, Part: part, Evidence: fmt.Sprintf(
+		"requests to the storage paused for %s s in sum before they were repeated, mostly because of %s", table.Digits.Format(seconds), name)}, true
 }
 
 const (
