@@ -499,6 +499,8 @@ func (o *logOptions) importLog(dataDir string, earlier *ingest.Earlier,
 	switch {
 	case errors.Is(err, ingest.ErrNoRuns):
 		err = withHint(fmt.Errorf("%w of %s in %s", ingest.ErrNoRuns, log.Tool.Name, log.Path), "name the tool that wrote it with --tool")
+	case errors.Is(err, ingest.ErrBeingWritten):
+		err = withHint(err, "import it again when the tool has ended")
 	case errors.As(err, &grown):
 		err = withHint(err, "benchwatch runs rm "+grown.ID+", and import again")
 	}

@@ -140,6 +140,10 @@ type Tool struct {
 	// The common part is empty if it is no such file. Nil: the tool writes none.
 	SideFile func(name string, head []byte) (run string, kind SideKind)
 
+	// Decode writes a binary file in which the tool keeps its runs as the text that the parser reads. The same runs result
+	// in the same text. Nil: the tool has no such files.
+	Decode func(ctx context.Context, path string, w io.Writer) error
+
 	// Sniff returns, from 0 (certainly not) to 100, how certain it is that the output beginning
 	// with head comes from this tool.
 	Sniff func(head []byte) int

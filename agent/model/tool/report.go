@@ -129,7 +129,7 @@ type Report struct {
 	Phase Phase
 
 	// ElapsedSeconds is the tool's own clock. IntervalSeconds is the length of the interval that
-	// Rates and Counts cover.
+	// Rates and Counts cover or, in a Start, of the intervals that follow, if the output shows it only there.
 	ElapsedSeconds  series.Optional[float64]
 	IntervalSeconds series.Optional[float64]
 

@@ -170,6 +170,23 @@ func (f *Feed) Clock() time.Time {
 	return f.clock
 }
 
+// unsized reports whether there are intervals without a length.
+func (f *Feed) unsized() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.state.interval != nil && !f.state.interval.IntervalSeconds.Known
+}
+
+// elapsed is the end of the last interval on the tool's own clock; 0 if it is unknown.
+func (f *Feed) elapsed() float64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.state.interval == nil {
+		return 0
+	}
+	return f.state.interval.ElapsedSeconds.Value
+}
+
 // Output is what the output so far shows about how the run ended.
 func (f *Feed) Output() rundir.Output {
 	f.mu.Lock()

@@ -99,7 +99,10 @@ func recogniseIn(path string, tools tool.Set, named *tool.Tool) ([]*tool.Tool, R
 		return nil, "", err
 	case follow.IsUTF16(head):
 		return nil, UTF16, nil
-	case bytes.IndexByte(head[:min(len(head), binaryHead)], 0) >= 0:
+	case isBinary(head):
+		if t := tools.Sniff(head); t != nil && t.Decode != nil && (named == nil || named == t) {
+			return []*tool.Tool{t}, "", nil
+		}
 		return nil, Binary, nil
 	case isSource(path, head):
 		return nil, SourceCode, nil
@@ -122,6 +125,8 @@ func recogniseIn(path string, tools tool.Set, named *tool.Tool) ([]*tool.Tool, R
 // binaryHead bytes from the start of any archive include a zero byte: tar's header has 512 bytes. A
 // log can contain zeros too, after a crash of the machine, but does not begin with them.
 const binaryHead = 512
+
+func isBinary(head []byte) bool { return bytes.IndexByte(head[:min(len(head), binaryHead)], 0) >= 0 }
 
 // sourceNames are suffixes of files that quote or match the output of tools, or create their input.
 // No tool writes such files.

@@ -46,7 +46,9 @@ type Import struct {
 	// one run; nil: nothing to add.
 	Complete func(ctx context.Context, dir rundir.Directory, start time.Time, seconds float64) error
 
-	joined string // a temporary file with the intervals of the run's threads; empty: none
+	// decoded is a temporary file with the text of a binary log; empty: the log is text.
+	decoded string
+	joined  string // a temporary file with the intervals of the run's threads; empty: none
 }
 
 // Imported is a run that was found in a log.
@@ -78,6 +80,13 @@ func (im *Import) Run(ctx context.Context) ([]Imported, error) {
 	}
 	defer file.Close()
 	parts, bytes := make([]*Part, 1), im.Path
+	if im.decoded, err = im.decode(ctx, file); err != nil {
+		return nil, err
+	}
+	if im.decoded != "" {
+		defer os.Remove(im.decoded)
+		bytes = im.decoded
+	}
 	generators := im.generatorLogs()
 	if names := containers(file, im.Tool); len(generators) == 0 && len(names) > 0 {
 		folder := ""
@@ -100,7 +109,8 @@ func (im *Import) Run(ctx context.Context) ([]Imported, error) {
 	case im.Stderr != "":
 		parts[0], err = im.join(ctx, info.Size(), im.Stderr)
 	default:
-		if parts, err = splitFile(ctx, im.Path, im.Tool); err == nil {
+		parts, err = splitFile(ctx, bytes, im.Tool)
+		if err == nil && im.decoded == "" {
 			parts, err = joinStreams(ctx, file, im.Tool, parts)
 		}
 	}
@@ -109,6 +119,9 @@ func (im *Import) Run(ctx context.Context) ([]Imported, error) {
 	}
 	if len(parts) == 0 {
 		return nil, ErrNoRuns
+	}
+	if err := im.carryIntervals(ctx, bytes, parts); err != nil {
+		return nil, err
 	}
 	if len(parts) == 1 && parts[0].Began.IsZero() {
 		parts[0].Began = im.began
@@ -131,6 +144,32 @@ func (im *Import) Run(ctx context.Context) ([]Imported, error) {
 		made = append(made, m)
 	}
 	return made, nil
+}
+
+// carryIntervals gives the intervals of a run that does not show their length the length that an earlier run of the log
+// has: a script that starts several runs sets it once.
+func (im *Import) carryIntervals(ctx context.Context, path string, parts []*Part) error {
+	known := 0.0
+	for _, p := range parts {
+		snap := p.Snapshot()
+		known = cmp.Or(snap.Announced.Value, known)
+		if known == 0 || snap.Announced.Known || !p.Feed.unsized() {
+			continue
+		}
+		file, _, err := openLog(path)
+		if err != nil {
+			return err
+		}
+		p.carried = known
+		p.Feed = NewFeed(im.Tool, &rundir.Meta{Benchmark: rundir.Benchmark{ReportIntervalSeconds: known}})
+		err = p.Feed.readSection(ctx.Err, tool.Stdout, io.NewSectionReader(file, p.Offset, p.End-p.Offset))
+		if err = errors.Join(err, file.Close()); err != nil {
+			return err
+		}
+		p.Feed.Close(p.Began)
+		p.Seconds = max(p.Seconds, p.Feed.elapsed())
+	}
+	return nil
 }
 
 // generatorLogs are the logs of the generators of the run; none if there is only one.
@@ -261,7 +300,7 @@ func (im *Import) meta(p *Part, start Start, generators int) rundir.Meta {
 		threads = series.Some(im.Threads)
 	}
 	meta := Describe(im.Path, im.Tool, snap.Meta.ToolVersion, snap.Meta.Verb, cmp.Or(snap.Meta.Workload, im.Workload), threads)
-	meta.RatePerSecond = snap.Meta.RatePerSecond
+	meta.RatePerSecond, meta.ReportIntervalSeconds = snap.Meta.RatePerSecond, cmp.Or(snap.Announced.Value, p.carried)
 	if title := cmp.Or(im.Title, withThreads(im.name, meta.Threads)); im.Title != "" || im.name != "" {
 		meta.Title = title
 	}

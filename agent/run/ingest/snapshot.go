@@ -30,6 +30,9 @@ type Snapshot struct {
 	// IntervalSeconds is the time between reports: as configured, else as observed.
 	IntervalSeconds series.Optional[float64]
 
+	// Announced is the length of intervals that the output named at the run's start.
+	Announced series.Optional[float64]
+
 	// Totals count operations since the start, by name.
 	Totals     map[string]float64
 	Errors     float64 // also 0 if the tool does not count errors: see ErrorTotal
@@ -115,6 +118,7 @@ func (s *state) snapshot(meta rundir.Meta, now time.Time) Snapshot {
 		Reconnects:   s.reconnects.value(),
 		Lines:        s.lines,
 		Files:        s.files,
+		Announced:    s.announced,
 		Messages:     s.firstMessages(),
 		LastMessage:  cmp.Or(s.lastMessages[tool.Stderr], s.lastMessages[tool.Stdout]),
 		MessageCount: s.messageCount,

@@ -46,6 +46,7 @@ type state struct {
 	labels                  []tool.Label
 	targetRate              int
 	threads                 series.Optional[int]
+	announced               series.Optional[float64] // length of intervals
 
 	interval   *tool.Report // the last one
 	unsized    *tool.Report // the first one, while its length is unknown
@@ -206,6 +207,9 @@ func (s *state) start(r *tool.Report) {
 	}
 	if r.TargetRate > 0 {
 		s.targetRate = r.TargetRate
+	}
+	if r.IntervalSeconds.Known {
+		s.announced = r.IntervalSeconds
 	}
 }
 

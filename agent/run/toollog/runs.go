@@ -239,7 +239,7 @@ func (r *runs) describe(p *ingest.Part, first *tool.Report, at time.Time) rundir
 	}
 	meta := ingest.Describe(r.path, r.tool, first.Version, first.Command, first.Workload, first.Threads)
 	meta.Labels, meta.Log, meta.Selection = maps.Clone(r.config.Labels), &from, r.config.Selection
-	meta.Generator = r.config.Generator
+	meta.Generator, meta.ReportIntervalSeconds = r.config.Generator, first.IntervalSeconds.Value
 	meta.StartedAt, meta.StartEstimated = start.UTC().Truncate(time.Millisecond), estimated
 	return meta
 }

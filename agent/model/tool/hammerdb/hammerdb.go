@@ -38,17 +38,21 @@ var Tool = &tool.Tool{
 		}
 		return p
 	},
-	Sniff: sniff,
+	Sniff:  sniff,
+	Decode: decodeJobs,
 }
 
 func sniff(head []byte) int {
+	if isJobDatabase(head) {
+		return 100
+	}
 	for _, c := range [...]struct {
 		text  string
 		score int
 	}{
-		{"HammerDB CLI v", 100}, {"TEST RESULT : System achieved ", 100}, {"Hammerdb Log @ ", 95},
+		{"HammerDB CLI v", 100}, {"TEST RESULT : System achieved ", 100}, {"Hammerdb Log @ ", 95}, {"Hammerdb Transaction Counter Log @ ", 95}, {jobHeader, 95}, {reportSchema, 100}, {"\"TEST RESULT : System achieved ", 95},
 		{" Hammerdb Time Profile Report @ ", 95}, {"Vuser 1:RUNNING", 90}, {"Vuser 1:Beginning rampup time of ", 90},
-		{">>>>> SUMMARY OF ", 80}, {" query set(s) in ", 70},
+		{">>>>> SUMMARY OF ", 80}, {" query set(s) in ", 70}, {"\"NEWORD\": {", 70}, {" tpm\": {", 70}, {"\"nopm\": \"", 70},
 	} {
 		if bytes.Contains(head, []byte(c.text)) {
 			return c.score
@@ -117,6 +121,9 @@ func describe(in tool.Invocation) tool.Description {
 	}
 	if s.benchmark("driver", "") == "timed" {
 		d.Duration = time.Duration(option.Number(s.benchmark("duration", "5"))) * time.Minute
+	}
+	if s.loops {
+		d.Notes = append(d.Notes, "the script has a loop: each run that it starts is part of this one; with one run per start, such as benchwatch sweep, or import of the log each is a run of its own")
 	}
 	if s.counter {
 		d.ReportInterval = time.Duration(cmp.Or(option.Number(s.refresh), defaultRefresh)) * time.Second

@@ -42,14 +42,20 @@ const mostFailures = 16
 type Parser struct {
 	number  int
 	version string
-	refresh int // of the transaction counter in seconds; 0: unknown
+	refresh int  // of the transaction counter in seconds; 0: unknown
+	counts  bool // the transaction counter is used
 	labels  []tool.Label
 	began   time.Time // of the log that follows; zero: unknown
 	run     run
 	queries queries
 	profile profile
-	report  tool.Report
-	summary tool.Pending // of the current run
+	jobs    jobs
+	// jobBegan is when the next run's job began, according to the job database; zero: unknown.
+	jobBegan time.Time
+	printed  bool               // a run was read that is not in JSON
+	results  map[[2]uint64]bool // NOPM and TPM that were read
+	report   tool.Report
+	summary  tool.Pending // of the current run
 	// message: the previous lines are an error of a virtual user, which goes on until the next line that HammerDB begins.
 	message []byte
 }
@@ -57,28 +63,33 @@ type Parser struct {
 // run is the state of the current run.
 type run struct {
 	workload  string
-	fresh     bool // only the script's settings were read
+	verb      string // empty: not known yet
+	fresh     bool   // only the script's settings were read
 	threads   series.Optional[int]
 	counted   int // intervals of the transaction counter, with the first, which covers nothing
 	phase     tool.Phase
-	straddles bool // the interval in which the ramp-up ended is not over
-	minutes   int  // of the measured period
-	ended     bool // its measured period
-	resulted  bool // its result was read
-	done      bool // all virtual users
-	failed    int  // virtual users
+	straddles bool      // the interval in which the ramp-up ended is not over
+	rampup    int       // minutes
+	minutes   int       // of the measured period
+	jobBegan  time.Time // according to the job database; zero: unknown
+	ended     bool      // its measured period
+	monitored bool      // by a virtual user that prints the result
+	resulted  bool      // its result was read
+	done      bool      // all virtual users
+	failed    int       // virtual users
 	cause     string
 }
 
 // NewParser returns a parser of one output.
-func NewParser() *Parser { return &Parser{} }
+func NewParser() *Parser { return &Parser{results: map[[2]uint64]bool{}} }
 
 // Parse implements tool.Parser.
 func (p *Parser) Parse(line tool.Line, emit func(*tool.Report)) tool.Verdict {
 	if line.Cut {
 		return tool.Malformed
 	}
-	text := bytes.Trim(line.Text, "\r ")
+	whole := bytes.TrimRight(line.Text, "\r ")
+	text := bytes.TrimPrefix(bytes.Trim(whole, "\r "), []byte("hammerdb>")) // the prompt of a terminal
 	if line.Stream == tool.Stderr {
 		return p.stderr(text, emit)
 	}
@@ -98,9 +109,7 @@ func (p *Parser) Parse(line tool.Line, emit func(*tool.Report)) tool.Verdict {
 	case l.Literal("Vuser "):
 		return p.user(l, emit)
 	case l.Literal("Error in Virtual User "):
-		p.need(emit)
-		p.message = append([]byte{}, text...)
-		return tool.Reported
+		return p.userError(text, emit)
 	case l.Literal(">>>>> "), l.Literal("CALLS: "), l.Literal("P99: "):
 		return p.timing(text)
 	case l.Literal("TEST RESULT : "):
@@ -111,8 +120,17 @@ func (p *Parser) Parse(line tool.Line, emit func(*tool.Report)) tool.Verdict {
 		return p.complete(emit)
 	case '0' <= text[0] && text[0] <= '9':
 		return p.counter(l, emit)
+	case bytes.IndexByte([]byte(`"{[}]`), text[0]) >= 0:
+		return p.json(whole, emit)
 	}
 	return p.word(l, emit)
+}
+
+// userError reads the beginning of a database's message to a virtual user.
+func (p *Parser) userError(text []byte, emit func(*tool.Report)) tool.Verdict {
+	p.need(emit)
+	p.message = append([]byte{}, text...)
+	return tool.Reported
 }
 
 // stderr reads a line of standard error, which has what Tcl prints when a script can't be run.
@@ -142,7 +160,7 @@ func (p *Parser) word(l scan.Line, emit func(*tool.Report)) tool.Verdict {
 		return tool.Ignored
 	case l.Literal("Transaction Counter refresh rate set to "):
 		if n, ok := l.Int(); ok && n > 0 {
-			p.refresh = n
+			p.refresh, p.counts = n, true
 			return tool.Ignored
 		}
 		return tool.Malformed
@@ -150,7 +168,10 @@ func (p *Parser) word(l scan.Line, emit func(*tool.Report)) tool.Verdict {
 		p.open("", series.Optional[int]{}, emit, workloadOf(l.Rest()))
 		p.run.fresh = true
 		return tool.Reported
-	case l.Literal("Hammerdb Log @ "):
+	case l.Literal(jobHeader):
+		p.jobBegins(l.Rest(), emit)
+		return tool.Ignored
+	case l.Literal("Hammerdb Log @ "), l.Literal("Hammerdb Transaction Counter Log @ "):
 		p.close(emit)
 		p.began = clock(l.Rest())
 		return tool.Ignored
@@ -220,8 +241,17 @@ func (p *Parser) user(l scan.Line, emit func(*tool.Report)) tool.Verdict {
 		return tool.Ignored
 	case bytes.Equal(rest, []byte("FINISHED FAILED")):
 		return p.userFailed(user, emit)
+	}
+	return p.monitor(l, emit)
+}
+
+// monitor reads what a virtual user says, mostly the one that monitors the others.
+func (p *Parser) monitor(l scan.Line, emit func(*tool.Report)) tool.Verdict {
+	rest := l.Rest()
+	switch {
 	case l.Literal("Beginning rampup time of "):
 		p.begin(emit)
+		p.run.rampup, _ = l.Int()
 		return tool.Reported
 	case l.Literal("Rampup complete"):
 		p.need(emit)
@@ -243,6 +273,10 @@ func (p *Parser) user(l scan.Line, emit func(*tool.Report)) tool.Verdict {
 			p.run.threads = series.Some(n)
 		}
 		return tool.Reported
+	case bytes.HasPrefix(rest, []byte("CREATING ")) && bytes.HasSuffix(rest, []byte(" SCHEMA")):
+		return p.does(verbPrepare, emit)
+	case l.Literal("CHECKING TPC"), l.Literal("CHECK: "):
+		return p.does(verbCheck, emit)
 	case l.Literal("DBVersion:"):
 		p.label("server_version", string(bytes.TrimSpace(l.Rest())))
 		return tool.Reported
@@ -259,6 +293,20 @@ func (p *Parser) begin(emit func(*tool.Report)) {
 	}
 	p.run.fresh = false
 	p.run.phase = tool.Warmup
+}
+
+// does names the verb of a run whose log has only what its virtual users print.
+func (p *Parser) does(verb string, emit func(*tool.Report)) tool.Verdict {
+	p.need(emit)
+	if p.run.verb != "" {
+		return tool.Ignored
+	}
+	p.run.verb = verb
+	r := &p.report
+	r.Reset(tool.Start, p.number)
+	r.Tool, r.Version, r.Command = Name, p.version, verb
+	p.emit(emit)
+	return tool.Reported
 }
 
 // userFailed notes that a virtual user ended with an error. HammerDB's exit status is 0 nevertheless.
@@ -310,6 +358,7 @@ func (p *Parser) counter(l scan.Line, emit func(*tool.Report)) tool.Verdict {
 		return tool.Ignored // the counter runs on until it is stopped, also after a run
 	}
 	p.need(emit)
+	p.counts = true
 	if p.run.counted++; p.run.counted == 1 && n == 0 {
 		return tool.Reported // the counter has just begun
 	}
@@ -333,10 +382,12 @@ func (p *Parser) counter(l scan.Line, emit func(*tool.Report)) tool.Verdict {
 // created reads "3 Virtual Users Created with Monitor VU".
 func (p *Parser) created(l scan.Line, n uint64, emit func(*tool.Report)) tool.Verdict {
 	if rest, ok := bytes.CutPrefix(l.Rest(), []byte("Virtual Users Created")); ok && n > 0 && n < 1<<20 {
-		if bytes.Contains(rest, []byte("Monitor")) {
+		monitored := bytes.Contains(rest, []byte("Monitor"))
+		if monitored {
 			n--
 		}
 		p.open(verbRun, series.Some(int(n)), emit, "")
+		p.run.monitored = monitored
 		return tool.Reported
 	}
 	return tool.Ignored
@@ -345,32 +396,50 @@ func (p *Parser) created(l scan.Line, n uint64, emit func(*tool.Report)) tool.Ve
 // result reads "System achieved 8108 NOPM from 18840 MariaDB TPM" and, from versions before 4, "System achieved 18840
 // MariaDB TPM at 8108 NOPM".
 func (p *Parser) result(l scan.Line, emit func(*tool.Report)) tool.Verdict {
-	if !l.Literal("System achieved ") {
-		return tool.Malformed
-	}
-	first, ok := l.Count()
+	nopm, tpm, ok := readResult(l)
 	if !ok {
 		return tool.Malformed
 	}
-	nopm, tpm := first, first
-	between, at := " NOPM from ", " TPM"
-	if !l.Literal(between) {
-		if _, ok := l.Until(" TPM at "); !ok {
-			return tool.Malformed
-		}
-		at = " NOPM"
-	}
-	second, ok := l.Count()
-	if !ok || !bytes.HasSuffix(l.Rest(), []byte(at)) {
-		return tool.Malformed
-	}
-	if at == " TPM" {
-		tpm = second
-	} else {
-		nopm = second
+	if p.jobs.reading && p.results[[2]uint64{nopm, tpm}] {
+		return tool.Reported
 	}
 	p.run.done = p.run.done || p.run.resulted // lines of results only
 	p.need(emit)
+	p.achieved(nopm, tpm)
+	return tool.Reported
+}
+
+// readResult reads NOPM and TPM.
+func readResult(l scan.Line) (nopm, tpm uint64, ok bool) {
+	if !l.Literal("System achieved ") {
+		return 0, 0, false
+	}
+	first, ok := l.Count()
+	if !ok {
+		return 0, 0, false
+	}
+	after := " TPM"
+	if _, ok := l.Until(" NOPM from "); !ok { // some wrappers name the database before both numbers
+		if _, ok := l.Until(" TPM at "); !ok {
+			return 0, 0, false
+		}
+		after = " NOPM"
+	}
+	second, ok := l.Count()
+	if !ok || !bytes.HasSuffix(l.Rest(), []byte(after)) {
+		return 0, 0, false
+	}
+	if after == " TPM" {
+		return first, second, true
+	}
+	return second, first, true
+}
+
+// achieved makes the summary of a run of TPROC-C.
+func (p *Parser) achieved(nopm, tpm uint64) {
+	if len(p.results) < mostResults {
+		p.results[[2]uint64{nopm, tpm}] = true
+	}
 	p.run.workload, p.run.ended, p.run.resulted = oltp, true, true
 	r := p.summary.Begin(tool.Summary, p.number)
 	r.Threads = p.run.threads
@@ -381,31 +450,41 @@ func (p *Parser) result(l scan.Line, emit func(*tool.Report)) tool.Verdict {
 	r.AddRate(tool.NewOrder, float64(nopm)/60)
 	r.Set(tool.NOPM, float64(nopm))
 	r.Set(tool.TPM, float64(tpm))
-	return tool.Reported
 }
 
 // complete ends a run: all its virtual users have ended.
 func (p *Parser) complete(emit func(*tool.Report)) tool.Verdict {
-	p.need(emit)
+	if p.number == 0 || p.run.done {
+		return tool.Ignored // the run is not in this log
+	}
 	p.sumQueries()
-	p.emitSummary(emit)
-	p.forget()
+	if p.run.monitored && !p.run.resulted && p.run.failed == 0 && p.summary.Report() == nil {
+		p.report.ResetError(p.number, "all virtual users ended, and the one that monitors them printed no result", true)
+		emit(&p.report)
+	}
+	p.settle()
 	return tool.Reported
 }
 
-// forget ends the current run. What the log says about the program before the next run is read again: each run must
-// have the same values if it is read without the others.
-func (p *Parser) forget() {
+// settle ends the current run. Its summary is emitted when the next run or the end of the log shows that the script
+// prints no more of it, such as the timing of the job. What follows of other settings belongs to the next run.
+func (p *Parser) settle() {
+	if p.run.done || p.number == 0 {
+		return
+	}
+	if r := p.summary.Report(); r != nil {
+		r.Labels, p.labels = p.labels, nil
+	}
+	// What the log says about the program before the next run is read again: each run must have the same values if it is
+	// read without the others.
 	p.run.done, p.run.workload = true, ""
-	p.version, p.refresh = "", 0
+	p.version, p.refresh, p.counts = "", 0, false
 }
 
 // emitSummary emits the summary of the current run, if it has one.
 func (p *Parser) emitSummary(emit func(*tool.Report)) {
-	if r := p.summary.Report(); r != nil {
-		r.Labels, p.labels = p.labels, nil
-		p.summary.Emit(emit)
-	}
+	p.settle()
+	p.summary.Emit(emit)
 }
 
 // need begins a run unless one has begun.
@@ -422,12 +501,19 @@ func (p *Parser) open(verb string, threads series.Optional[int], emit func(*tool
 		p.close(emit)
 		p.number++
 	}
-	p.run = run{workload: workload, threads: threads}
-	p.profile = profile{}
+	if p.run.fresh && p.jobBegan.IsZero() {
+		p.jobBegan = p.run.jobBegan
+	}
+	p.run = run{workload: workload, verb: verb, threads: threads, jobBegan: p.jobBegan}
+	p.profile, p.jobBegan = profile{}, time.Time{}
+	p.printed = p.printed || !p.jobs.reading
 	r := &p.report
 	r.Reset(tool.Start, p.number)
 	r.Tool, r.Version, r.Workload, r.Command, r.Threads = Name, p.version, workload, verb, threads
 	r.Began, p.began = p.began, time.Time{}
+	if p.counts && p.refresh > 0 && verb == verbRun {
+		r.IntervalSeconds = series.Some(float64(p.refresh))
+	}
 	p.emit(emit)
 }
 
@@ -440,9 +526,7 @@ func (p *Parser) emit(emit func(*tool.Report)) {
 // close ends what belongs to the current run.
 func (p *Parser) close(emit func(*tool.Report)) {
 	p.Close(emit)
-	if !p.run.done && p.number > 0 {
-		p.forget()
-	}
+	p.settle()
 }
 
 // Close implements tool.Parser.

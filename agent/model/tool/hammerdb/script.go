@@ -17,6 +17,7 @@ type script struct {
 	users   string            // vuset vu
 	refresh string            // of the transaction counter in seconds
 	counter bool
+	loops   bool            // it has a loop, perhaps over runs
 	calls   map[string]bool // commands without arguments that matter
 	getenv  func(string) string
 }
@@ -57,6 +58,10 @@ func (s *script) line(line string, withSecrets bool) {
 		case "buildschema", "deleteschema", "checkschema", "vurun", "tcstart":
 			s.calls[words[0]] = true
 			s.counter = s.counter || words[0] == "tcstart"
+		case "for", "while":
+			s.loops = true
+		case "foreach":
+			s.loops = s.loops || len(words) < 3 || strings.ContainsAny(words[2], " $[")
 		case "set", "jobid": // set jobid [ vurun ]
 			s.calls["vurun"] = s.calls["vurun"] || strings.Contains(command, "vurun")
 		}
