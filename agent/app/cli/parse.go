@@ -18,6 +18,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/base/secret"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/model/tool/pattern"
 )
 
 // autoTool asks for the tool that the bytes look like.
@@ -108,6 +109,9 @@ func parse(s Streams, tools tool.Set, name, file string) error {
 // sees what is in the way.
 func unrecognised(head []byte) string {
 	const name = "name the tool that wrote it with --tool"
+	if known := pattern.Known(head); known != "" {
+		return fmt.Sprintf("the pattern %q of docs/patterns-cookbook.md reads it: copy that into benchwatch.yml", known)
+	}
 	var stripper prefix.Stripper
 	for line := range bytes.Lines(head) {
 		if text := bytes.TrimSpace(stripper.Strip(follow.Text(bytes.TrimRight(line, "\r\n"))).Text); len(text) > 0 {
