@@ -28,6 +28,8 @@ var outputs = []output{
 	{"go-ycsb", "go-ycsb", "goycsb/testdata/mysql-run-a-t10-int1-plain/stdout.txt", "go-ycsb"},
 	{"tpcc-mysql", "tpcc-mysql", "tpccmysql/testdata/2017-01/c4-r5-l30-i1/stdout.txt", "tpcc-mysql"},
 	{"go-tpc", "go-tpc", "gotpc/testdata/1.0.12/run-th4-20s-i1-plain/stdout.txt", "go-tpc"},
+	{"hammerdb", "hammerdb", "hammerdb/testdata/4.12/mariadb-run/stdout.txt", "hammerdb"},
+	{"benchbase", "benchbase", "benchbase/testdata/2023/tpcc-postgresql18/stdout.txt", "benchbase"},
 }
 
 const (

@@ -105,7 +105,7 @@ func (d *distributions) read(ctx context.Context, path string, t *tool.Tool) err
 			d.add(r, shift)
 		case tool.Summary:
 			if !distributed {
-				d.statistics, d.counted = append(d.statistics, r.Latencies...), r.Count(tool.Transaction)
+				d.statistics, d.counted = slices.Clone(r.Latencies), r.Count(tool.Transaction) // of the last run in the file
 				return
 			}
 			d.end = max(d.end, shift+r.ElapsedSeconds.Value)

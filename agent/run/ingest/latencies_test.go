@@ -10,6 +10,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/base/histogram"
 	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/model/tool/hammerdb"
 	"github.com/benchwatch/benchwatch/agent/model/tool/pgbench"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
 	"github.com/benchwatch/benchwatch/agent/run/record"
@@ -123,6 +124,28 @@ func TestKeepLatencies(t *testing.T) {
 				t.Errorf("%s has no histogram", operation)
 			}
 		})
+	}
+}
+
+// TestKeepStatistics keeps the percentiles of a file that has the statistics of its runs, without a histogram. HammerDB
+// appends to it: the last run counts.
+func TestKeepStatistics(t *testing.T) {
+	dir, folder, files := pgbenchRun(t)
+	profile, err := os.ReadFile("../../model/tool/hammerdb/testdata/4.12/mariadb-hdbxtprofile/stdout.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, folder+"/x.4711", strings.Replace(string(profile), "P95: ", "P95: 9", 1)+string(profile))
+	files.Tool = hammerdb.Tool
+	if err := files.Keep(t.Context(), dir); err != nil {
+		t.Fatal(err)
+	}
+	h, err := record.Read(t.Context(), dir, tool.Set{pgbench.Tool})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := h.Snapshot.Summary.Report().Latency(tool.NewOrder, "p95"); !got.Known || got.Value <= 0 || got.Value >= 9 {
+		t.Errorf("p95 %+v", got)
 	}
 }
 

@@ -43,7 +43,7 @@ const (
 // newRaw reads the header of *.raw.csv; nil: it is another line.
 func newRaw(header []byte) *raw {
 	const start, latency, name = "start time (microseconds)", "latency (microseconds)", "transaction name"
-	if len(header) > 512 || !bytes.Contains(header, []byte("atency (microseconds)")) {
+	if header[0]|0x20 != 't' || len(header) > 512 || !bytes.Contains(header, []byte("atency (microseconds)")) {
 		return nil
 	}
 	names := strings.Split(strings.ToLower(string(header)), ",")

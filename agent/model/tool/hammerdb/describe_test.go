@@ -31,7 +31,8 @@ func TestDescribe(t *testing.T) {
 		{"tcl auto run.tcl", tool.Description{
 			Command: "run", Workload: "tproc-c", Duration: time.Minute, ReportInterval: 5 * time.Second,
 			Target: "127.0.0.1:26101", Database: "tpcc_maria", Engine: "mysql", User: "h",
-			Labels: map[string]string{"driver": "timed", "rampup_minutes": "1", "duration_minutes": "1"},
+			Labels:      map[string]string{"driver": "timed", "rampup_minutes": "1", "duration_minutes": "1"},
+			LatencyLogs: []string{"/tmp/hdbxtprofile*.log"},
 		}},
 		{"hammerdbcli py auto run.py", tool.Description{
 			Command: "prepare", Workload: "tproc-c", Threads: 8, Target: "db1:3306", Database: "tpcc", Engine: "mysql", User: "root",

@@ -122,6 +122,9 @@ func describe(in tool.Invocation) tool.Description {
 	if s.benchmark("driver", "") == "timed" {
 		d.Duration = time.Duration(option.Number(s.benchmark("duration", "5"))) * time.Minute
 	}
+	if s.benchmark("timeprofile", "") == "true" {
+		d.LatencyLogs = []string{path.Join(tempDir(in.Getenv), "hdbxtprofile*.log")}
+	}
 	if s.loops {
 		d.Notes = append(d.Notes, "the script has a loop: each run that it starts is part of this one; with one run per start, such as benchwatch sweep, or import of the log each is a run of its own")
 	}
@@ -131,6 +134,18 @@ func describe(in tool.Invocation) tool.Description {
 		d.Notes = append(d.Notes, "the script starts no transaction counter: with tcset refreshrate 1 and tcstart before vurun there are intervals")
 	}
 	return d
+}
+
+// tempDir is the folder into which HammerDB writes its files.
+func tempDir(getenv func(string) string) string {
+	if getenv != nil {
+		for _, name := range []string{"TMP", "TMPDIR"} {
+			if dir := getenv(name); dir != "" {
+				return dir
+			}
+		}
+	}
+	return "/tmp"
 }
 
 // login reads the login of the script.
