@@ -22,7 +22,7 @@ type jobReport struct {
 	version string
 	began   time.Time
 	threads series.Optional[int]
-	name    string // of a row, or the time of a point
+	name    []byte // of a row, or the time of a point
 	nopm    uint64
 	// Of TPROC-H.
 	sets    int
@@ -45,14 +45,14 @@ func (p *Parser) reportMember(text []byte, emit func(*tool.Report)) tool.Verdict
 	}
 	value := bytes.Trim(l.Rest(), `",`)
 	if len(text)-len(bytes.TrimLeft(text, " ")) == 2 {
-		j.section, j.name = string(key), ""
+		j.section, j.name = string(key), j.name[:0]
 		return tool.Ignored
 	}
-	switch name := string(key); j.section {
+	switch j.section {
 	case "job":
-		return p.reportJob(name, value)
+		return p.reportJob(string(key), value)
 	case "benchmark_config":
-		return p.reportConfiguration(name, value)
+		return p.reportConfiguration(string(key), value)
 	case "result", "transaction_count", "response_times", "query_times":
 		if !j.opened {
 			j.opened = true
@@ -62,7 +62,7 @@ func (p *Parser) reportMember(text []byte, emit func(*tool.Report)) tool.Verdict
 			p.open(verbRun, j.threads, emit, p.run.workload)
 			p.run.rampup, p.run.minutes = rampup, minutes
 		}
-		return p.reportValue(name, value, emit)
+		return p.reportValue(key, value, emit)
 	}
 	return tool.Ignored
 }
@@ -110,12 +110,14 @@ func (p *Parser) reportConfiguration(name string, value []byte) tool.Verdict {
 }
 
 // reportValue reads a result, a point of the counter, or a row of times.
-func (p *Parser) reportValue(name string, value []byte, emit func(*tool.Report)) tool.Verdict {
+func (p *Parser) reportValue(name, value []byte, emit func(*tool.Report)) tool.Verdict {
 	j := &p.jobs.report
 	number := scan.New(value)
-	switch name {
-	case "timestamp", "name":
-		j.name = string(value)
+	switch string(name) {
+	case "timestamp":
+		j.name = append(j.name[:0], value...)
+	case "name":
+		j.name = append(j.name[:0], value...)
 		p.jobs.procedure = procedures[string(bytes.ToUpper(value))]
 		if bytes.HasSuffix(value, []byte(" tpm")) {
 			p.jobs.tpm, p.jobs.last, p.jobs.step = true, time.Time{}, 0
@@ -137,10 +139,10 @@ func (p *Parser) reportValue(name string, value []byte, emit func(*tool.Report))
 		j.sets, _ = number.Int()
 		p.queries.sets = j.sets
 	case "geomean_seconds", "total_query_time_seconds", "seconds":
-		return p.reportSeconds(name, value)
+		return p.reportSeconds(string(name), value)
 	default:
 		if p.jobs.procedure != "" && j.section == "response_times" {
-			return p.statistic(name, value)
+			return p.statistic(string(name), value)
 		}
 		return tool.Ignored
 	}
@@ -159,7 +161,7 @@ func (p *Parser) reportSeconds(name string, value []byte) tool.Verdict {
 	case "total_query_time_seconds":
 		q.seconds = seconds
 	case "seconds":
-		number := scan.New([]byte(p.jobs.report.name))
+		number := scan.New(p.jobs.report.name)
 		n, ok := number.Int()
 		if !ok || n < 1 || n > mostQueries || p.jobs.report.section != "query_times" {
 			return tool.Ignored

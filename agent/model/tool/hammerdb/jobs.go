@@ -71,7 +71,7 @@ func (p *Parser) json(text []byte, emit func(*tool.Report)) tool.Verdict {
 	if !isText {
 		return p.object(key)
 	}
-	return p.member(string(key), value, emit)
+	return p.member(key, value, emit)
 }
 
 // object reads the beginning of an object: the counter, or the timing of a procedure.
@@ -121,16 +121,16 @@ func (p *Parser) element(text []byte, emit func(*tool.Report)) tool.Verdict {
 }
 
 // member reads "name": "value".
-func (p *Parser) member(name string, value []byte, emit func(*tool.Report)) tool.Verdict {
+func (p *Parser) member(key, value []byte, emit func(*tool.Report)) tool.Verdict {
 	j := &p.jobs
 	switch {
 	case j.counting:
-		return p.counted(name, value, emit)
+		return p.counted(key, value, emit)
 	case j.procedure != "":
-		return p.statistic(name, value)
+		return p.statistic(string(key), value)
 	}
 	number := scan.New(value)
-	switch name {
+	switch name := string(key); name {
 	case "tstamp":
 		j.listed.began, _ = time.ParseInLocation(jobTime, string(value), time.Local)
 	case "activevu":
@@ -186,12 +186,12 @@ func (p *Parser) statistic(name string, value []byte) tool.Verdict {
 
 // counted reads a line of the counter: "2026-11-28 15:26:36": "3360". The run is the current one, of which the log does
 // not have the counter yet.
-func (p *Parser) counted(at string, value []byte, emit func(*tool.Report)) tool.Verdict {
+func (p *Parser) counted(at, value []byte, emit func(*tool.Report)) tool.Verdict {
 	j := &p.jobs
-	end, err := time.ParseInLocation(jobTime, at, time.Local)
+	end, valid := localTime(at)
 	number := scan.New(value)
 	n, ok := number.Count()
-	if err != nil || !ok {
+	if !valid || !ok {
 		return tool.Malformed
 	}
 	begin := j.last
@@ -240,4 +240,25 @@ func (p *Parser) jobBegins(rest []byte, emit func(*tool.Report)) {
 	_, at, _ := strings.Cut(string(rest), " @ ")
 	p.began, _ = time.ParseInLocation(jobTime, at, time.Local)
 	p.jobBegan = p.began
+}
+
+// localTime reads a time of the job database without allocating memory.
+func localTime(text []byte) (time.Time, bool) {
+	var parts [6]int
+	if len(text) != len(jobTime) {
+		return time.Time{}, false
+	}
+	part := 0
+	for i, c := range text {
+		switch {
+		case '0' <= c && c <= '9':
+			parts[part] = 10*parts[part] + int(c-'0')
+		case c == jobTime[i] && part < len(parts)-1:
+			part++
+		default:
+			return time.Time{}, false
+		}
+	}
+	t := time.Date(parts[0], time.Month(parts[1]), parts[2], parts[3], parts[4], parts[5], 0, time.Local)
+	return t, part == len(parts)-1 && t.Month() == time.Month(parts[1]) && t.Day() == parts[2]
 }
