@@ -62,6 +62,7 @@ var silences = []silence{
 	{command: "runs list FILE", until: nothing},
 	{command: "runs list FILE --archive="},
 	{command: "runs rm FILE r", until: prompting},
+	{command: "runs label FILE r keep=yes", until: nothing},
 	{command: "runs import FILE --cluster=c data/runs/r/stdout.log", until: nothing},
 	{command: "report FILE r"},
 	{command: "report FILE --archive= r"},
