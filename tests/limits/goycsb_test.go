@@ -66,17 +66,6 @@ var operations = map[string]func(ctx context.Context, c *mongo.Collection, clien
 		_, err := c.UpdateOne(ctx, bson.D{{Key: "_id", Value: rand.IntN(documents)}}, bson.D{{Key: "$inc", Value: bson.D{{Key: "n", Value: 1}}}})
 		return err
 	},
-	// sleeping keeps a ticket of the storage engine while it does nothing.
-	"sleeping": func(ctx context.Context, c *mongo.Collection, _ int) error {
-		return c.FindOne(ctx, bson.D{{Key: "_id", Value: rand.IntN(documents)}, {Key: "$where", Value: "sleep(10) || true"}}).Err()
-	},
-	// planned is a query of a shape that no plan was chosen for, hinted the same with a plan.
-	"planned": func(ctx context.Context, c *mongo.Collection, _ int) error {
-		return c.FindOne(ctx, newShape()).Err()
-	},
-	"hinted": func(ctx context.Context, c *mongo.Collection, _ int) error {
-		return c.FindOne(ctx, newShape(), options.FindOne().SetHint("k_1")).Err()
-	},
 	"connecting": func(ctx context.Context, c *mongo.Collection, _ int) error {
 		client, err := mongo.Connect(options.Client().ApplyURI(address).SetMaxPoolSize(1))
 		if err != nil {
@@ -93,13 +82,6 @@ var operations = map[string]func(ctx context.Context, c *mongo.Collection, clien
 
 // address is the server's URL.
 var address string
-
-// newShape returns a condition on a field that no document has, besides those of two indexes.
-func newShape() bson.D {
-	k := rand.IntN(documents - 300)
-	return bson.D{{Key: "k", Value: bson.D{{Key: "$gte", Value: k}, {Key: "$lt", Value: k + 300}}}, {Key: "s", Value: bson.D{{Key: "$gte", Value: 0}}},
-		{Key: fmt.Sprint("x", rand.IntN(1<<20)), Value: nil}, {Key: "f", Value: "y"}}
-}
 
 // runGoYCSB executes a workload, as "go-ycsb run mongodb -p name=value …" would.
 func runGoYCSB(args []string) error {

@@ -3,7 +3,6 @@
 package limits
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -77,20 +76,15 @@ func TestMongoDBCauses(t *testing.T) {
 	const engine = "wiredTigerEngineRuntimeConfig"
 	for _, c := range []struct {
 		workload, better string
-		threads          int // 0: 8
 		cause            string
 		of               []cause.Limit
 		plant, remedy    func(t *testing.T, c *mongo.Collection)
 	}{
-		{workload: "sleeping", threads: 10, cause: "tickets of the storage engine", of: one(cause.Latches),
-			plant: command("wiredTigerConcurrentReadTransactions", 5), remedy: command("wiredTigerConcurrentReadTransactions", 128)},
 		{workload: "connecting", better: "point", cause: "a connection for each transaction", of: slices.Concat(scanning, one(cause.Outside, cause.GeneratorCPU))},
 		{workload: "spread", cause: "clients that evict pages from the cache", of: slices.Concat(scanning, one(cause.Disk, cause.State)),
 			plant: command(engine, "cache_size=2M"), remedy: command(engine, "cache_size=256M")},
 		{workload: "scan", cause: "queries without an index", of: scanning, remedy: index("k")},
 		{workload: "sort", cause: "sorts without an index", of: scanning, remedy: index("s")},
-		{workload: "planned", better: "hinted", cause: "plans chosen again and again", of: scanning,
-			plant: func(t *testing.T, c *mongo.Collection) { index("k")(t, c); index("s")(t, c) }},
 		{workload: "large", better: "point", cause: "large results", of: slices.Concat(scanning, one(cause.Network, cause.Outside))},
 		{workload: "pausing", better: "point", cause: "pauses of the tool", of: one(cause.Outside)},
 		{workload: "point"},
@@ -105,7 +99,7 @@ func TestMongoDBCauses(t *testing.T) {
 			if c.plant != nil {
 				c.plant(t, client.Database("goycsb").Collection("usertable"))
 			}
-			v, before, foreign := run(t, id, c.workload, cmp.Or(c.threads, 8))
+			v, before, foreign := run(t, id, c.workload, 8)
 			p.judge(t, v)
 			if c.cause == "" {
 				return
@@ -117,7 +111,7 @@ func TestMongoDBCauses(t *testing.T) {
 			if better == "" {
 				better = c.workload
 			}
-			_, after, foreignAfter := run(t, id+"-remedied", better, cmp.Or(c.threads, 8))
+			_, after, foreignAfter := run(t, id+"-remedied", better, 8)
 			gained(t, "MongoDB: "+c.workload, c.cause, before, after, (1-foreign)/(1-foreignAfter))
 		})
 	}

@@ -273,7 +273,6 @@ var causes = map[string]planted{
 	"nothing planted in one client":             {args: []string{"oltp_point_select", "--threads=1"}},
 	"nothing planted in oltp_write_only":        {args: []string{"oltp_write_only", "--rand-type=uniform"}},
 	"nothing planted in select_random_ranges":   {args: []string{"select_random_ranges", "--threads=2"}},
-	"nothing planted in bulk_insert":            {args: []string{"bulk_insert", "--threads=2"}},
 	"nothing planted in a rate":                 {args: []string{"oltp_point_select", "--rate=200"}},
 	"nothing planted in few tables":             {args: []string{"oltp_read_write", "--tables=1", "--threads=2", "--rand-type=uniform"}},
 	"nothing planted in point selects of 16":    {args: []string{"oltp_point_select", "--threads=16"}},
