@@ -89,7 +89,7 @@ func shell(dir string, env []string, commands string) (string, error) {
 
 var portOption = regexp.MustCompile(`(?m)^mysql-port=(\d+)`)
 
-// address is that of the server.
+// address is the server's.
 func address(t *testing.T, dir string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(dir, "servers/sysbench.cnf"))

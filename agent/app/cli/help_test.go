@@ -78,7 +78,7 @@ func TestHelpAll(t *testing.T) {
 	}
 }
 
-// TestNearMisses guards that a near miss leads to a command, and is none itself.
+// TestNearMisses guards that a near miss leads to a command, and is not a command itself.
 func TestNearMisses(t *testing.T) {
 	root := newProgram()
 	var names []string

@@ -19,7 +19,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// Rule has the limits of a data directory. A limit of 0 is none.
+// Rule has the limits of a data directory. 0 means no limit.
 type Rule struct {
 	// MaxAge is how long ago a run may have been closed. A run from elsewhere, imported or fetched from an archive,
 	// counts from its arrival.

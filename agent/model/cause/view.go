@@ -183,7 +183,7 @@ func (v *View) Setting(name string) string {
 	return v.Record.Setting(name)
 }
 
-// Number returns a setting as a number, unknown if it is none or was not read.
+// Number returns a setting as a number, unknown if it is not a number or was not read.
 func (v *View) Number(setting string) float64 {
 	n, err := strconv.ParseFloat(v.Setting(setting), 64)
 	if err != nil {

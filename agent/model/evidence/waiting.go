@@ -109,7 +109,7 @@ func (s *Scene) clients(n float64) string {
 	return fmt.Sprintf("%.0f of %.0f clients", min(n, s.Clients), s.Clients)
 }
 
-// most returns the kind of which most sessions wait, and how many.
+// most returns the kind for which most sessions wait, and how many.
 func (a *Answer) most() (kind Kind, n int) {
 	for _, k := range slices.SortedFunc(maps.Keys(a.Waiting), func(x, y Kind) int {
 		return cmp.Or(cmp.Compare(a.Waiting[y], a.Waiting[x]), strings.Compare(string(x), string(y)))

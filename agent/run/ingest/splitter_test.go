@@ -23,7 +23,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
-// allTools are the tools of which there are recordings: all.
+// allTools are the tools that have recordings: all.
 var allTools = registry.Tools
 
 // recordings are the outputs in a tool's own tests, as 2>&1 would write them: stdout.txt with the stderr.txt beside it,

@@ -306,7 +306,7 @@ func (j *judge) servers() {
 // lateSampler is the share of a run for which samples must be late to be reported.
 const lateSampler = 0.05
 
-// sampled returns the servers and machines of which there are samples.
+// sampled returns the servers and machines that have samples.
 func (j *judge) sampled() []*record.Server {
 	all := slices.Clone(j.h.Servers)
 	for _, one := range j.h.Hosts {

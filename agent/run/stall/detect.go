@@ -244,7 +244,7 @@ func (d *Detector) Length() float64 {
 	return d.lengths.median()
 }
 
-// Close ends the dip in progress at the end of the output. A dip that began in the last interval is none: that interval
+// Close ends the dip in progress at the end of the output. A dip that began in the last interval does not count: that interval
 // ends when the tool does.
 func (d *Detector) Close() {
 	if !d.isDip {

@@ -131,7 +131,7 @@ func count(v float64) string { return table.Rounded(v) }
 // questions is the number of statements that the server executed.
 func questions(v *cause.View) float64 { return v.Mean(engine.QueryRate) * v.Seconds }
 
-// withoutIndex finds statements of which at least half of the executions used no index.
+// withoutIndex finds statements with at least half of their executions without an index.
 func withoutIndex(v *cause.View) (cause.Found, bool) {
 	top, part := v.TopOf(func(s *cause.Statement) bool {
 		return s.Per(s.FullScans+s.FullJoins) >= 0.5 && s.Per(s.RowsExamined) >= scanned &&

@@ -84,7 +84,7 @@ var settings = map[string]string{
 	"raiseerror": "raise_error", "total_querysets": "query_sets", "degree_of_parallel": "degree_of_parallel", "connect_pool": "connection_pool",
 }
 
-// settingLabel returns the label of a setting such as tpcc:maria_rampup or maria_rampup; empty: it is none.
+// settingLabel returns the label of a setting such as tpcc:maria_rampup or maria_rampup; empty for other settings.
 func settingLabel(key string) string {
 	if _, after, ok := strings.Cut(key, ":"); ok {
 		key = after
