@@ -132,7 +132,7 @@ func isBinary(head []byte) bool { return bytes.IndexByte(head[:min(len(head), bi
 // No tool writes such files.
 var sourceNames = []string{
 	".bash", ".c", ".cc", ".cpp", ".css", ".go", ".h", ".hpp", ".htm", ".html", ".ipynb", ".java", ".js", ".kt", ".lua", ".md", ".markdown", ".php",
-	".pl", ".plot", ".pm", ".ps1", ".py", ".r", ".rb", ".rs", ".rst", ".scala", ".sh", ".sql", ".tcl", ".tex", ".ts", ".tsv", ".xml", ".yaml", ".yml",
+	".pl", ".plot", ".pm", ".ps1", ".py", ".r", ".rb", ".rs", ".rst", ".scala", ".sh", ".sql", ".t", ".tcl", ".tex", ".ts", ".tsv", ".xml", ".yaml", ".yml",
 }
 
 func isSource(path string, head []byte) bool {
