@@ -140,7 +140,8 @@ func sameRows(v *cause.View) (cause.Found, bool) {
 		return cause.Found{}, false
 	}
 	deadlocked, _ := deadlockPart(v)
-	f := cause.Found{Part: 1 - deadlocked, Evidence: fmt.Sprintf("%s of %s clients waited for rows at the same time, and no transaction was left open", table.Digits.Format(all), table.Rounded(v.Threads))}
+	f := cause.Found{Part: 1 - deadlocked, Evidence: fmt.Sprintf(
+		"%s of %s clients waited for rows at the same time, and no transaction was left open", table.Digits.Format(all), table.Rounded(v.Threads))}
 	if len(v.Executed) > 0 && !v.Executed[0].IsSum {
 		f.Of = v.Executed[0].Text
 		f.Evidence += fmt.Sprintf("; %s of the statements' time was in %s", table.Share(v.Executed[0].Share), v.Executed[0].Text)

@@ -50,7 +50,9 @@ func sniff(head []byte) int {
 		text  string
 		score int
 	}{
-		{"HammerDB CLI v", 100}, {"TEST RESULT : System achieved ", 100}, {"Hammerdb Log @ ", 95}, {"Hammerdb Transaction Counter Log @ ", 95}, {jobHeader, 95}, {reportSchema, 100}, {"\"TEST RESULT : System achieved ", 95},
+		{"HammerDB CLI v", 100}, {"TEST RESULT : System achieved ", 100}, {"Hammerdb Log @ ", 95},
+		{"Hammerdb Transaction Counter Log @ ", 95}, {jobHeader, 95}, {reportSchema, 100},
+		{"\"TEST RESULT : System achieved ", 95},
 		{" Hammerdb Time Profile Report @ ", 95}, {"Vuser 1:RUNNING", 90}, {"Vuser 1:Beginning rampup time of ", 90},
 		{">>>>> SUMMARY OF ", 80}, {" query set(s) in ", 70}, {"\"NEWORD\": {", 70}, {" tpm\": {", 70}, {"\"nopm\": \"", 70},
 	} {
