@@ -203,7 +203,7 @@ func (d *decoder) scalar(f field, n *yaml.Node, path string) (err error) {
 	if n.Kind != yaml.ScalarNode || isNull(n) {
 		return d.expected(f.kind, n, path)
 	}
-	to, isText := f.to.Addr().Interface().(*string)
+	to, isText := reflect.TypeAssert[*string](f.to.Addr())
 	if !isText {
 		if n.Load(f.to.Addr().Interface()) != nil {
 			return d.expected(f.kind, n, path)

@@ -326,7 +326,7 @@ func (s *Stripper) date(text []byte) (at time.Time, rest []byte, ok bool) {
 	if len(text) < 19 || text[4] != '-' && text[4] != '/' || text[7] != text[4] || text[10] != 'T' && text[10] != ' ' {
 		return at, nil, false
 	}
-	_, _, sec, nano, rest, ok := clock(text[11:])
+	sec, nano, rest, ok := clock(text[11:])
 	if !ok {
 		return at, nil, false
 	}
@@ -355,26 +355,26 @@ func (m *minute) begin(text, zone []byte) (time.Time, bool) {
 	mon, ok2 := number(text[5:], 2)
 	day, ok3 := number(text[8:], 2)
 	h, ok4 := number(text[11:], 2)
-	min, ok5 := number(text[14:], 2)
+	minutes, ok5 := number(text[14:], 2)
 	location, ok6 := zoneOf(zone)
 	if !ok || !ok2 || !ok3 || !ok4 || !ok5 || !ok6 || mon < 1 || mon > 12 || day < 1 || day > 31 {
 		return time.Time{}, false
 	}
 	m.size = copy(m.text[copy(m.text[:], text):], zone) + len(text)
-	m.at = time.Date(year, time.Month(mon), day, h, min, 0, 0, location)
+	m.at = time.Date(year, time.Month(mon), day, h, minutes, 0, 0, location)
 	return m.at, true
 }
 
-// clock reads a time of day such as 11:14:15.123.
-func clock(text []byte) (h, m, sec, nano int, rest []byte, ok bool) {
+// clock reads the seconds and the fraction of a time of day such as 11:14:15.123.
+func clock(text []byte) (sec, nano int, rest []byte, ok bool) {
 	h, ok1 := number(text, 2)
 	if !ok1 || len(text) < 8 || text[2] != ':' || text[5] != ':' {
-		return 0, 0, 0, 0, nil, false
+		return 0, 0, nil, false
 	}
 	m, ok2 := number(text[3:], 2)
 	sec, ok3 := number(text[6:], 2)
 	if !ok2 || !ok3 || h > 23 || m > 59 || sec > 60 {
-		return 0, 0, 0, 0, nil, false
+		return 0, 0, nil, false
 	}
 	rest = text[8:]
 	if len(rest) > 1 && (rest[0] == '.' || rest[0] == ',') && '0' <= rest[1] && rest[1] <= '9' {
@@ -383,7 +383,7 @@ func clock(text []byte) (h, m, sec, nano int, rest []byte, ok bool) {
 			nano, unit = nano+int(rest[0]-'0')*unit, unit/10
 		}
 	}
-	return h, m, sec, nano, rest, true
+	return sec, nano, rest, true
 }
 
 // zoneText returns the Z, +0100 or +01:00 with which a text begins, or nothing, and the rest.
@@ -541,7 +541,7 @@ func (s *Stripper) classic(line []byte, l *Line) ([]byte, bool) {
 	if len(line) < 15 || line[3] != ' ' || line[6] != ' ' {
 		return nil, false
 	}
-	_, _, sec, nano, rest, ok := clock(line[7:])
+	sec, nano, rest, ok := clock(line[7:])
 	if !ok || len(rest) > 0 && rest[0] != ' ' {
 		return nil, false
 	}
@@ -564,16 +564,16 @@ func (m *minute) withoutYear(text []byte, written time.Time) (time.Time, bool) {
 		day, ok1 = number(text[5:], 1)
 	}
 	h, ok2 := number(text[7:], 2)
-	min, ok3 := number(text[10:], 2)
+	minutes, ok3 := number(text[10:], 2)
 	if mon == 0 || !ok1 || !ok2 || !ok3 {
 		return time.Time{}, false
 	}
 	if written.IsZero() {
 		written = time.Now()
 	}
-	at := time.Date(written.Year(), mon, day, h, min, 0, 0, time.Local)
+	at := time.Date(written.Year(), mon, day, h, minutes, 0, 0, time.Local)
 	if at.After(written.Add(24 * time.Hour)) {
-		at = time.Date(written.Year()-1, mon, day, h, min, 0, 0, time.Local)
+		at = time.Date(written.Year()-1, mon, day, h, minutes, 0, 0, time.Local)
 	}
 	m.size, m.at = copy(m.text[:], text), at
 	return at, true
@@ -631,7 +631,7 @@ func (s *Stripper) timeOfDay(line []byte, _ *Line) ([]byte, bool) {
 	if bracket {
 		text = text[1:]
 	}
-	_, _, _, _, rest, ok := clock(text)
+	_, _, rest, ok := clock(text)
 	if bracket && ok {
 		ok, rest = bytes.HasPrefix(rest, []byte("]")), bytes.TrimPrefix(rest, []byte("]"))
 	}

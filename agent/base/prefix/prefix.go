@@ -135,10 +135,10 @@ func plain(line []byte) bool {
 	if len(line) < 2 {
 		return true
 	}
-	switch c, next := line[0], line[1]; {
-	case c == '[':
+	switch next := line[1]; line[0] {
+	case '[':
 		return next == ' ' && uptimeEnd(line) == 0 || 'A' <= next && next <= 'Z' && !isLevel(line)
-	case c == ' ':
+	case ' ':
 		return next >= '0' && next <= '9' // such as tpcc-mysql's intervals
 	}
 	return false

@@ -131,7 +131,6 @@ func frame(second int, queue float64) *engine.Frame {
 func TestTriggers(t *testing.T) {
 	type second struct {
 		tps, p95, errors, queue float64
-		phase                   tool.Phase
 	}
 	usual := second{tps: 1000, p95: 0.01}
 	for name, c := range map[string]struct {

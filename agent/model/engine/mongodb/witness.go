@@ -157,8 +157,8 @@ func database(ns string) string {
 
 // fsyncLock is the lock of the command fsync, which a thread of the server has until fsyncUnlock.
 const (
-	fsyncLock   evidence.Kind = "lock of fsyncLock"
-	fsyncWorker               = "fsyncLockWorker"
+	fsyncLock   = evidence.Kind("lock of fsyncLock")
+	fsyncWorker = "fsyncLockWorker"
 )
 
 // tell adds operations to an answer: what they do, and who waits for whom.

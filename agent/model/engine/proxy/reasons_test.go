@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -21,10 +22,8 @@ func said(second int, queue float64, down []string, failed float64) evidence.Ans
 }
 
 func state(down []string, address string) string {
-	for _, d := range down {
-		if d == address {
-			return "down"
-		}
+	if slices.Contains(down, address) {
+		return "down"
 	}
 	return "up"
 }

@@ -25,8 +25,7 @@ type jobReport struct {
 	name    []byte // of a row, or the time of a point
 	nopm    uint64
 	// Of TPROC-H.
-	sets    int
-	seconds float64
+	sets int
 }
 
 // member reads a line of a job report.

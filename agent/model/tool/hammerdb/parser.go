@@ -120,7 +120,7 @@ func (p *Parser) Parse(line tool.Line, emit func(*tool.Report)) tool.Verdict {
 		return p.complete(emit)
 	case '0' <= text[0] && text[0] <= '9':
 		return p.counter(l, emit)
-	case bytes.IndexByte([]byte(`"{[}]`), text[0]) >= 0:
+	case strings.IndexByte(`"{[}]`, text[0]) >= 0:
 		return p.json(whole, emit)
 	}
 	return p.word(l, emit)

@@ -48,10 +48,10 @@ func (m *summary) reset() {
 
 // enter begins a section, and a new summary if the section does not belong to the current one. A summary after the final
 // one belongs to the next run: only summaries were kept.
-func (p *Parser) enter(s section, emit func(*tool.Report)) tool.Verdict {
+func (p *Parser) enter(s section, emit func(*tool.Report)) {
 	p.endHistogram(emit)
 	if s == p.summary.section && p.summary.empty {
-		return tool.Reported // printed by two processes that share a name
+		return // printed by two processes that share a name
 	}
 	again := s < p.summary.section && p.summary.elapsed.Known
 	if again && !p.run.checkpoint || p.run.ended && p.summary.section == noSection {
@@ -64,7 +64,21 @@ func (p *Parser) enter(s section, emit func(*tool.Report)) tool.Verdict {
 		p.endSummary(emit)
 	}
 	p.summary.section, p.summary.empty = s, true
-	return tool.Reported
+}
+
+// sectionOf returns the section that a heading begins.
+func sectionOf(heading []byte) section {
+	switch string(heading) {
+	case "SQL statistics:", "OLTP test statistics:", "CPU speed:", "File operations:":
+		return opening
+	case "Throughput:":
+		return throughput
+	case "General statistics:", "Test execution summary:":
+		return general
+	case "Latency (ms):":
+		return latency
+	}
+	return noSection
 }
 
 // summaryHeading reads the unindented lines of a summary.
@@ -72,16 +86,12 @@ func (p *Parser) summaryHeading(text []byte, emit func(*tool.Report)) (tool.Verd
 	if p.histogramHeading(text, emit) {
 		return tool.Reported, true
 	}
-	switch string(bytes.TrimRight(text, " \t")) {
-	case "SQL statistics:", "OLTP test statistics:", "CPU speed:", "File operations:":
-		return p.enter(opening, emit), true
-	case "Throughput:":
-		return p.enter(throughput, emit), true
-	case "General statistics:", "Test execution summary:":
-		return p.enter(general, emit), true
-	case "Latency (ms):":
-		return p.enter(latency, emit), true
-	case "Threads fairness:":
+	text = bytes.TrimRight(text, " \t")
+	if s := sectionOf(text); s != noSection {
+		p.enter(s, emit)
+		return tool.Reported, true
+	}
+	if string(text) == "Threads fairness:" {
 		if p.summary.section == noSection {
 			return tool.Ignored, true
 		}
