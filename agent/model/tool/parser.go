@@ -161,6 +161,8 @@ const (
 	SideLatencies
 	// SideIntervals: the run's intervals.
 	SideIntervals
+	// SideFewerValues: the run's intervals, with fewer values than SideIntervals.
+	SideFewerValues
 )
 
 // Match reports whether base, a program's name without its folder, starts t.

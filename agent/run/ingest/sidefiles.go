@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"path/filepath"
-	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 )
@@ -77,7 +76,7 @@ func fileSets(logs []Log) (sets []*fileSet, outputs []int) {
 			sets = append(sets, set)
 		}
 		set.all = append(set.all, i)
-		if _, twice := set.byKind[kind]; !twice || strings.Contains(l.Path, ".samples") {
+		if _, twice := set.byKind[kind]; !twice {
 			set.byKind[kind] = i
 		}
 	}
@@ -120,14 +119,22 @@ func (s *fileSet) join(l *Log, run string, intervals bool, logs []Log) {
 		}
 	}
 	_, transactions := s.byKind[tool.SideLatencies]
-	if i, ok := s.byKind[tool.SideIntervals]; ok && intervals && !transactions && l.Stderr == "" {
+	if i, ok := s.intervals(); ok && intervals && !transactions && l.Stderr == "" {
 		l.Stderr = logs[i].Path
 	}
 }
 
+// intervals returns the file whose intervals have the most values.
+func (s *fileSet) intervals() (file int, ok bool) {
+	if file, ok = s.byKind[tool.SideIntervals]; !ok {
+		file, ok = s.byKind[tool.SideFewerValues]
+	}
+	return file, ok
+}
+
 // alone makes one run of the files, whose log is the most complete one of them.
 func (s *fileSet) alone(logs []Log, joined []bool) {
-	for _, kind := range []tool.SideKind{tool.SideSummary, tool.SideLatencies, tool.SideIntervals} {
+	for _, kind := range []tool.SideKind{tool.SideSummary, tool.SideLatencies, tool.SideIntervals, tool.SideFewerValues} {
 		first, ok := s.byKind[kind]
 		if !ok {
 			continue

@@ -23,8 +23,10 @@ func sideFile(name string, _ []byte) (run string, kind tool.SideKind) {
 		suffix string
 		kind   tool.SideKind
 	}{
-		{rawSuffix, tool.SideLatencies}, {summarySuffix, tool.SideSummary}, {".samples.csv", tool.SideIntervals}, {".results.csv", tool.SideIntervals},
-		{".raw", tool.SideLatencies}, {".summary", tool.SideSummary}, {".res", tool.SideIntervals}, {".samples", tool.SideIntervals},
+		{rawSuffix, tool.SideLatencies}, {summarySuffix, tool.SideSummary},
+		{".samples.csv", tool.SideIntervals}, {".results.csv", tool.SideFewerValues},
+		{".raw", tool.SideLatencies}, {".summary", tool.SideSummary},
+		{".samples", tool.SideIntervals}, {".res", tool.SideFewerValues},
 	} {
 		if run, ok := strings.CutSuffix(name, s.suffix); ok {
 			return run, s.kind
