@@ -9,7 +9,7 @@ import (
 )
 
 // absent are the lists of names of systems that the end-to-end test can't start.
-var absent = []string{"aurora.txt", "mongodb_exporter.txt", "proxy.txt", "tidb.txt"}
+var absent = []string{"aurora.txt", "mongodb_exporter.txt", "postgres_exporter.txt", "proxy.txt", "tidb.txt"}
 
 // With PROMETHEUS_WINDOWS set, every metric that a dashboard queries must be in the Prometheus
 // of the end-to-end test, in the recorded lists of systems that it does not scrape, or in

@@ -26,6 +26,7 @@ var printed = []struct {
 }{
 	{"runs", []review.Row{}, "An array of runs, the newest last."},
 	{"runs import", []imported{}, "An array of the runs that the logs have."},
+	{"runs label", []labelledRun{}, "An array of the labelled runs."},
 	{"runs rm", removed{}, ""},
 	{"report", report.Document{}, "`run` and `replay` print the same for their run when it ends, instead of the tool's output."},
 	{"compare", report.ComparisonPage{}, ""},

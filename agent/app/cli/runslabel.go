@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/benchwatch/benchwatch/agent/model/table"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
@@ -16,7 +17,15 @@ import (
 // removes them.
 type runsLabelCommand struct {
 	*store
-	words []string // runs, and labels with a =
+	words  []string // runs, and labels with a =
+	format string
+}
+
+// labelledRun is a run as `runs label --format=json` prints it.
+type labelledRun struct {
+	ID string `json:"id"`
+	// Labels are all labels of the run after the change.
+	Labels map[string]string `json:"labels"`
 }
 
 func newRunsLabel() *cobra.Command {
@@ -24,6 +33,7 @@ func newRunsLabel() *cobra.Command {
 		"benchwatch runs label last keep=yes")
 	r := &runsLabelCommand{}
 	cmd.arguments(&r.words, "RUN... NAME=VALUE...", "Ids of runs or their beginnings, and labels; NAME= removes a label")
+	addFormat(cmd, &r.format, text, jsonFormat)
 	r.store = addStore(cmd)
 	return cmd.does(func(s Streams) error { return r.run(cmd, s) })
 }
@@ -65,21 +75,33 @@ func (r *runsLabelCommand) run(cmd command, s Streams) error {
 				"label it after its end; benchwatch run --label sets labels at the start")
 		}
 	}
+	all := []labelledRun{}
 	for _, dir := range dirs {
 		meta, err := dir.Update(func(m *rundir.Meta) { m.Labels = labelled(m.Labels, labels) })
 		if err != nil {
 			return fmt.Errorf("label run %s: %w", dir.ID(), err)
 		}
-		var words []string
-		for _, name := range slices.Sorted(maps.Keys(meta.Labels)) {
-			words = append(words, name+"="+meta.Labels[name])
-		}
-		if len(words) == 0 {
-			words = []string{"no labels"}
-		}
-		fmt.Fprintf(s.Out, "%s: %s\n", dir.ID(), strings.Join(words, " "))
+		all = append(all, labelledRun{ID: dir.ID(), Labels: meta.Labels})
+	}
+	if r.format == jsonFormat {
+		return table.JSON(s.Out, all)
+	}
+	for _, run := range all {
+		fmt.Fprintln(s.Out, run)
 	}
 	return nil
+}
+
+// String returns the line that `runs label` prints.
+func (l labelledRun) String() string {
+	words := []string{l.ID + ":"}
+	for _, name := range slices.Sorted(maps.Keys(l.Labels)) {
+		words = append(words, name+"="+l.Labels[name])
+	}
+	if len(l.Labels) == 0 {
+		words = append(words, "no labels")
+	}
+	return strings.Join(words, " ")
 }
 
 // labelled returns labels with changes; a change to an empty value removes a label.

@@ -55,6 +55,7 @@ var screens = map[string][]screen{
 		{"Which runs", "last label tool workload since until"},
 		{"Output", "format archive"},
 	},
+	"runs label": {{"Flags", "format data-dir"}},
 	"runs rm": {
 		{"Which runs", "older-than max-count max-size label tool workload"},
 		{"What to do", "dry-run yes format"},

@@ -122,14 +122,16 @@ func TestProxyRestarts(t *testing.T) {
 	through(t, s, p, "-S", "-C", "-t", "20")
 	up := func(f engine.Frame) bool { return f.Samples[0].Up() && f.Samples[0].Status.Role == "proxy" }
 	counted := func(f engine.Frame) float64 { return sum(&f.Samples[0], "proxy_backend_sessions_total") }
-	w.until("counted", 10*time.Second, func(f engine.Frame) bool { return up(f) && counted(f) >= 80 })
+	// A restart is seen from the uptime, whose seconds are whole.
+	known := func(f engine.Frame) bool { return f.Samples[0].Status.Uptime > engine.RestartTolerance+time.Second }
+	w.until("counted", 20*time.Second, func(f engine.Frame) bool { return up(f) && counted(f) >= 80 && known(f) })
 	must(t, p.Signal(syscall.SIGUSR2)) // a new worker process
 	f := w.until("reloaded", 20*time.Second, func(f engine.Frame) bool { return up(f) && counted(f) < 80 })
 	if f.Samples[0].Restarts != 1 {
 		t.Errorf("%d restarts after a reload", f.Samples[0].Restarts)
 	}
 	through(t, s, p, "-S", "-C", "-t", "10")
-	w.until("counts again", 10*time.Second, func(f engine.Frame) bool { return up(f) && counted(f) >= 40 && counted(f) < 80 })
+	w.until("counts again", 20*time.Second, func(f engine.Frame) bool { return up(f) && counted(f) >= 40 && counted(f) < 80 && known(f) })
 	must(t, p.Stop())
 	f = w.until("down", 10*time.Second, func(f engine.Frame) bool { return !f.Samples[0].Up() })
 	if f.Samples[0].Err == nil {
