@@ -27,7 +27,7 @@ type Snapshot struct {
 	Interval *tool.Report
 	// LastReport is when the newest interval was read; zero before the first.
 	LastReport time.Time
-	// IntervalSeconds is the time between reports: as configured, else as observed.
+	// IntervalSeconds is the time between reports: as configured or announced, else as observed.
 	IntervalSeconds series.Optional[float64]
 
 	// Announced is the length of intervals that the output named at the run's start.
@@ -147,6 +147,8 @@ func (s *state) snapshot(meta rundir.Meta, now time.Time) Snapshot {
 	switch {
 	case meta.ReportIntervalSeconds > 0:
 		snap.IntervalSeconds = series.Some(meta.ReportIntervalSeconds)
+	case s.announced.Known:
+		snap.IntervalSeconds = s.announced
 	case s.interval != nil:
 		snap.IntervalSeconds = s.interval.IntervalSeconds
 	}
