@@ -52,7 +52,7 @@ type keptRun struct {
 }
 
 func newRunsRemove() *cobra.Command {
-	cmd := newCommand("rm", "Remove runs with all recorded data, by name or beyond a limit.",
+	cmd := newCommand("rm", "Remove runs with all recorded data, by name, age, number or size.",
 		"benchwatch runs rm --older-than=90d --label team=storage --dry-run")
 	r := &runsRemoveCommand{}
 	cmd.arguments(&r.names, "[RUN...]", "Id of a run or its beginning; or the flags below choose runs")
