@@ -41,7 +41,8 @@ func newCompare() *cobra.Command {
 	cmd := newCommand("compare", "Compare runs or groups of runs; fail a pipeline (--fail-if).",
 		"benchwatch compare version=1.2 version=1.3 --fail-if 'tps<-5%' --strict")
 	r := &compareCommand{}
-	cmd.arguments(&r.specs, "GROUP...", "Ids, last, last~1, labels k=v or last=N, the first is the baseline; an id may be its beginning; ids with commas are one group; several labels with commas; last=N, also with labels, are the N newest others")
+	cmd.arguments(&r.specs, "GROUP...", "Ids, last, last~1, labels k=v or last=N, the first is the baseline; an id may be its beginning; "+
+		"ids with commas are one group; several labels with commas; last=N, also with labels, are the N newest others")
 	r.declareFormat(cmd,
 		"text, markdown, csv, json, html, svg or junit; svg is one figure over --x (default: by the name of the "+
 			"file, else text)", "text", "markdown", "csv", "json", "html", "svg", "junit")
