@@ -14,7 +14,8 @@ func behind(servers []ServerEvidence) (all []string) {
 	for i := range servers {
 		if s := &servers[i]; s.LagSeconds >= longLag {
 			all = append(all, fmt.Sprintf("%s was up to %s s behind: it can't keep up with this throughput, though it does "+
-				"not slow the clients. To test it: raise its applier threads, or lower the rate until the lag stops growing",
+				"not slow the clients. To test it: lower the rate until the lag stops growing, or raise its applier threads "+
+				"if it can have several",
 				s.Name, table.Rounded(s.LagSeconds)))
 		}
 	}
