@@ -220,3 +220,11 @@ func (v *View) InState(state string) float64 {
 	}
 	return v.SessionsIn(state) / all
 }
+
+// OrZero returns a value that grows, such as an increase or a rate; 0 if it is unknown.
+func OrZero(v float64) float64 {
+	if v > 0 {
+		return v
+	}
+	return 0
+}

@@ -19,7 +19,7 @@ type Onset struct {
 	Text string
 }
 
-// onsets are those of DeclareOnset, by metric.
+// onsets are what DeclareOnset was given, by metric.
 var onsets = map[*measure.Metric]*Onset{}
 
 // DeclareOnset adds an onset. Packages call it for a package variable.

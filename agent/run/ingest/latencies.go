@@ -142,7 +142,7 @@ type distributions struct {
 	length float64 // of a part
 	parts  map[string][]*histogram.Histogram
 	whole  map[string]*histogram.Histogram
-	// statistics are those of a file that the tool wrote about the whole run, and counted is its number of transactions.
+	// statistics come from a file that the tool wrote about the whole run, and counted is its number of transactions.
 	statistics []tool.Latency
 	counted    series.Optional[uint64]
 }
@@ -192,7 +192,7 @@ func (d *distributions) write(w io.Writer) error {
 	if err := d.writeStatistics(w); err != nil {
 		return err
 	}
-	// The intervals of a log are those of its lines without a tag that continue its time.
+	// The intervals of a log come from its lines without a tag that continue its time.
 	operations := slices.DeleteFunc(sortedKeys(d.whole), func(o string) bool { return o == tool.Transaction })
 	for _, operation := range append([]string{tool.Transaction}, operations...) {
 		parts := slices.Clone(d.parts[operation])

@@ -107,7 +107,7 @@ func named(sets []*fileSet, l *Log, run string) *fileSet {
 	return nil
 }
 
-// join adds the files to the log of the run. Its intervals are those of a file if intervals are wanted and no file has
+// join adds the files to the log of the run. Its intervals come from a file if intervals are wanted and no file has
 // the latencies of the transactions, from which they follow.
 func (s *fileSet) join(l *Log, run string, intervals bool, logs []Log) {
 	if l.Files == nil {

@@ -79,7 +79,7 @@ type Row struct {
 
 	// Stalls are the dips of the throughput.
 	Stalls []Stall `json:"stalls,omitempty"`
-	// Captures are those of --capture-when that were made without a stall.
+	// Captures were made by --capture-when without a stall.
 	Captures []Captured `json:"captures,omitempty"`
 	// StallEffect is what the stalls cost together.
 	StallEffect *StallEffect `json:"stall_effect,omitempty"`

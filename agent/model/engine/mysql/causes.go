@@ -275,7 +275,7 @@ func connecting(v *cause.View) (cause.Found, bool) {
 	}
 	part := min(1, rate*connectSeconds/v.ServerCores)
 	if !(part > 0) || v.Statements <= 3 { // most of what such a transaction does is to connect
-		part = max(0.5, orZero(part))
+		part = max(0.5, cause.OrZero(part))
 	}
 	if v.PerSecond(Handshakes) >= rate/2 || LooksUpNames(v) { // which have causes of their own
 		part = min(0.4, part)
@@ -294,13 +294,6 @@ func statementsText(n float64) string {
 		return "1 statement"
 	}
 	return count(n) + " statements"
-}
-
-func orZero(v float64) float64 {
-	if v > 0 {
-		return v
-	}
-	return 0
 }
 
 func smallPool(v *cause.View) (cause.Found, bool) {
@@ -437,5 +430,5 @@ func HeldMetadata(v *cause.View) float64 {
 	for _, held := range v.IncreaseBy(MetadataHeld, "holder") {
 		seconds += held
 	}
-	return min(1, orZero(seconds/(v.Mean(engine.LockSessions)*v.Seconds)))
+	return min(1, cause.OrZero(seconds/(v.Mean(engine.LockSessions)*v.Seconds)))
 }

@@ -45,7 +45,7 @@ const (
 // pages that are written to make room, MySQL the waits.
 func slowFlushing(v *cause.View) (cause.Found, bool) {
 	waits, forRoom := v.Increase(freeWaits), v.Increase(flushedForRoom)
-	each := max(orZero(waits), orZero(forRoom)) / (v.Throughput * v.Seconds)
+	each := max(cause.OrZero(waits), cause.OrZero(forRoom)) / (v.Throughput * v.Seconds)
 	dirty := v.Mean(dirtyPages) / v.Last(allPages)
 	if !(each >= manyWaits) || !(dirty >= mostlyDirty) {
 		return cause.Found{}, false

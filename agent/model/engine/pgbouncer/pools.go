@@ -70,7 +70,7 @@ var poolStates = map[string]string{
 }
 
 // setPools sets queues and connections. A pool is of one user and one database; users of a database are added up. The
-// limit is that of the pools with clients.
+// limit is the sum over pools with clients.
 func (p *pools) setPools(shown []proxy.Backend) {
 	sizes := map[string]row{}
 	for _, d := range p.databases {

@@ -64,13 +64,13 @@ const manyRetries = 0.05
 
 func conflicting(v *cause.View) (cause.Found, bool) {
 	part, seconds, _ := paused(v, func(name string) bool { return slices.Contains(ofConflicts, name) })
-	again, failed := orZero(v.Increase(retries)), v.IncreaseBy(failedByCode, "code")["kv:9007"]
+	again, failed := cause.OrZero(v.Increase(retries)), v.IncreaseBy(failedByCode, "code")["kv:9007"]
 	share := (again + failed) / (v.Throughput * v.Seconds)
 	if !(share >= manyRetries) && !(seconds > 0 && part >= manyRetries) {
 		return cause.Found{}, false
 	}
-	f := cause.Found{Part: max(part, min(0.9, orZero(2*share))), Evidence: fmt.Sprintf(
-		"statements were repeated %s times because of a conflict, and %s transactions failed with 9007", table.Rounded(again), table.Rounded(orZero(failed)))}
+	f := cause.Found{Part: max(part, min(0.9, cause.OrZero(2*share))), Evidence: fmt.Sprintf(
+		"statements were repeated %s times because of a conflict, and %s transactions failed with 9007", table.Rounded(again), table.Rounded(cause.OrZero(failed)))}
 	if seconds > 0 {
 		f.Evidence += fmt.Sprintf("; requests paused for locks for %s s in sum", table.Digits.Format(seconds))
 	}
@@ -123,11 +123,4 @@ func slowTasks(v *cause.View) (cause.Found, bool) {
 	}
 	return cause.Found{Of: top.Text, Part: part, Evidence: fmt.Sprintf("TiKV computed %s ms and read %s keys for each execution of %s, %s",
 		table.Milliseconds.Format(top.Per(top.StorageSeconds)), table.Rounded(top.Per(top.RowsExamined)), top.Text, top.Took())}, true
-}
-
-func orZero(v float64) float64 {
-	if v > 0 {
-		return v
-	}
-	return 0
 }

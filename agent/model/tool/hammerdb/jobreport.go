@@ -24,11 +24,9 @@ type jobReport struct {
 	threads series.Optional[int]
 	name    []byte // of a row, or the time of a point
 	nopm    uint64
-	// Of TPROC-H.
-	sets int
 }
 
-// member reads a line of a job report.
+// reportMember reads a line of a job report.
 func (p *Parser) reportMember(text []byte, emit func(*tool.Report)) tool.Verdict {
 	j := &p.jobs.report
 	if text[0] == '}' {
@@ -135,8 +133,7 @@ func (p *Parser) reportValue(name, value []byte, emit func(*tool.Report)) tool.V
 		}
 		return tool.Ignored
 	case "query_sets":
-		j.sets, _ = number.Int()
-		p.queries.sets = j.sets
+		p.queries.sets, _ = number.Int()
 	case "geomean_seconds", "total_query_time_seconds", "seconds":
 		return p.reportSeconds(string(name), value)
 	default:
