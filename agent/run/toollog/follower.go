@@ -1,6 +1,7 @@
 package toollog
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -33,8 +34,7 @@ type follower struct {
 	runs    *runs
 	state   state
 	open    *source   // the file that is read; nil while searching
-	last    passage   // what was read last before the open file
-	earlier []passage // what was read of all files before the open one
+	earlier []passage // what was read of the files before the open one
 	skipOld bool      // the file existed before the agent: only a run that is being written counts
 
 	lastWrite time.Time // to the file that was read last
@@ -110,7 +110,10 @@ func (f *follower) check(ctx context.Context) (more bool, err error) {
 	if !ok {
 		return false, fmt.Errorf("unexpected event %q in state %q", on, f.state)
 	}
-	missing := f.gap(t, next)
+	missing := t.gap
+	if next != nil {
+		missing = next.gap
+	}
 	if t.do != read && on != unchanged {
 		f.log.Debug("the log's files changed", "state", t.from, "event", on, "next", t.to, "gap", missing)
 	}
@@ -136,19 +139,6 @@ func (f *follower) check(ctx context.Context) (more bool, err error) {
 	}
 	f.state = t.to
 	return t.do != wait && t.do != read, err
-}
-
-// gap returns why lines may be missing after a transition.
-func (f *follower) gap(t transition, next *entry) gap {
-	switch {
-	case next != nil:
-		return next.gap
-	case t.from != searching || t.do != endRun:
-		return ""
-	case t.to == ended:
-		return fileRemoved
-	}
-	return fileTruncated
 }
 
 // observe finds out what happened to the files since the last check. With an event whose action is to enter a file,
@@ -259,26 +249,21 @@ func (f *follower) idleAfter() time.Duration {
 
 // passage is what was read last.
 func (f *follower) passage() passage {
-	if s := f.open; s != nil && s.isUsed() {
-		return passage{head: s.head, tail: s.reader.Last(), end: s.reader.End(), content: s.reader.File()}
+	switch s := f.open; {
+	case s != nil && s.isUsed():
+		return passage{head: s.head, tail: s.reader.Last(), end: s.reader.End()}
+	case len(f.earlier) > 0:
+		return f.earlier[len(f.earlier)-1]
 	}
-	p := f.last
-	if copied, ok := p.content.(shifted); ok { // the copy of the runs before is closed
-		p.from = max(p.from, f.runs.copy.start-copied.base)
-	}
-	return p
+	return passage{}
 }
 
-// remember makes the open file the last one that was read, so that nothing of it is read again.
+// remember keeps what was read of the open file, so that nothing of it is read again.
 func (f *follower) remember() {
-	s := f.open
-	if s == nil || !s.isUsed() {
-		return
+	if s := f.open; s != nil && s.isUsed() {
+		p := passage{head: bytes.Clone(s.head), tail: bytes.Clone(s.reader.Last()), end: s.reader.End()}
+		f.earlier = lastOf(append(f.earlier, p), maxEarlier)
 	}
-	p := f.passage()
-	f.last = p.withoutContent()
-	f.earlier = lastOf(append(f.earlier, f.last), maxEarlier)
-	f.last.from, f.last.content = s.start, shifted{f.runs.copy, s.base} // the file may be rewritten
 }
 
 // enter continues the stream in another file. If the error is follow.ErrRewritten, that file changed meanwhile, and

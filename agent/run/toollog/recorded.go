@@ -103,9 +103,9 @@ func (s *Set) restore(f *follower, i inode) {
 	if len(f.earlier) == 0 {
 		return
 	}
-	f.last = f.earlier[len(f.earlier)-1]
-	for _, from := range []*rundir.LogSource{&f.last.source, runs[0].meta.Log} { // nothing may have been read of the newest
-		f.last.inodes = append(f.last.inodes, inode{from.Device, from.Inode})
+	last := &f.earlier[len(f.earlier)-1]
+	for _, from := range []*rundir.LogSource{&last.source, runs[0].meta.Log} { // nothing may have been read of the newest
+		last.inodes = append(last.inodes, inode{from.Device, from.Inode})
 	}
 	if info, err := os.Stat(runs[0].dir.Path(rundir.StdoutFile)); err == nil {
 		f.lastWrite, f.lastRead = info.ModTime(), info.ModTime()
@@ -159,26 +159,29 @@ func (r *recordedRun) passages(before []passage) (all []passage) {
 		if from.End < from.Offset || from.End == from.Offset && from.Gap != string(fileEdited) {
 			continue
 		}
-		p := passage{source: from, from: from.Offset, end: from.End, content: shifted{own, from.Copied - from.Offset}}
-		p.findHead(append(slices.Clone(before), all...))
-		all = append(all, p.withoutContent())
+		begin := from.Copied - from.Offset // of the file in the copy
+		p := passage{source: from, end: from.End}
+		p.tail = readUpTo(own, begin+max(from.Offset, from.End-blockSize), min(from.End-from.Offset, blockSize))
+		p.findHead(readUpTo(own, from.Copied, min(from.End, rundir.HeadSize)-from.Offset), append(slices.Clone(before), all...))
+		all = append(all, p)
 	}
 	return all
 }
 
-// findHead sets the first bytes of a file of which content has only the later ones. The others are a hole or were
-// read before; the digest shows which.
-func (p *passage) findHead(before []passage) {
-	heads := [][]byte{make([]byte, min(p.from, rundir.HeadSize))}
+// findHead sets the first bytes of a file from those that the run's copy has, read. Those before are a hole or were
+// read for an earlier run; the digest shows which.
+func (p *passage) findHead(read []byte, before []passage) {
+	offset := min(p.source.Offset, rundir.HeadSize)
+	starts := [][]byte{make([]byte, offset)}
 	for _, earlier := range before {
-		heads = append(heads, earlier.head)
+		starts = append(starts, earlier.head[:min(int64(len(earlier.head)), offset)])
 	}
-	for _, head := range heads {
-		head = slices.Clone(head[:min(int64(len(head)), p.from)])
-		if int64(len(head)) == p.from {
-			head = append(head, readUpTo(p.content, p.from, min(p.end, rundir.HeadSize)-p.from)...)
+	for _, start := range starts {
+		head := start
+		if int64(len(start)) == p.source.Offset {
+			head = slices.Concat(start, read)
 		}
-		if p.from == 0 || p.source.SameHead(bytes.NewReader(head)) {
+		if offset == 0 || p.source.SameHead(bytes.NewReader(head)) {
 			p.head = head
 			return
 		}

@@ -133,10 +133,8 @@ func (r *runs) endLine(ctx context.Context) error {
 // moveTo continues the stream at an offset of a file. A run that continues records this before it gets
 // bytes of the file.
 func (r *runs) moveTo(ctx context.Context, s *source, offset int64, missing gap) error {
-	if r.current != nil && !(s.relation == continues && r.isRecorded(s.id, offset)) {
-		id := s.id
-		id.Gap = string(missing)
-		if err := r.set.retry(ctx, r.path, func() error { return r.recordMove(id, offset) }); err != nil {
+	if r.current != nil {
+		if err := r.set.retry(ctx, r.path, func() error { return r.recordMove(s, offset, missing) }); err != nil {
 			return err
 		}
 	}
@@ -155,23 +153,21 @@ func (r *runs) moveTo(ctx context.Context, s *source, offset int64, missing gap)
 	return err
 }
 
-// isRecorded reports whether the current run was already read up to this place, by an agent that was stopped.
-func (r *runs) isRecorded(to rundir.LogSource, offset int64) bool {
-	m, err := r.current.dir.Load()
-	return err == nil && m.Log.SameFile(&to) && m.Log.Position(r.copy.end-r.copy.start) == offset
-}
-
-// recordMove records in the current run that its next bytes come from another place.
-func (r *runs) recordMove(to rundir.LogSource, offset int64) error {
+// recordMove records in the current run that its next bytes come from another place, unless an agent that was stopped
+// had read up to there.
+func (r *runs) recordMove(s *source, offset int64, missing gap) error {
 	copied, head := r.copy.end-r.copy.start, r.head()
 	_, err := r.current.dir.Update(func(m *rundir.Meta) {
+		if s.relation == continues && m.Log.SameFile(&s.id) && m.Log.Position(copied) == offset {
+			return
+		}
 		before := *m.Log
 		before.End, before.Earlier = before.Position(copied-r.copy.added), nil
 		if head.HeadSize > before.HeadSize {
 			before.Head, before.HeadSize = head.Head, head.HeadSize
 		}
-		now := to
-		now.Path, now.Offset, now.Copied = m.Log.Path, offset, copied
+		now := s.id
+		now.Path, now.Offset, now.Copied, now.Gap = m.Log.Path, offset, copied, string(missing)
 		now.Earlier = lastOf(append(m.Log.Earlier, before), maxEarlier)
 		m.Log = &now
 	})

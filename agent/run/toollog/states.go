@@ -53,32 +53,33 @@ type transition struct {
 	on   event
 	do   action
 	to   state
+	gap  gap // lines may be missing; of a file that is entered, its entry says so
 }
 
 // transitions is everything that a follower does: an event that is not listed for a state can't happen in it.
 // docs/reliability.md describes what follows for users.
 var transitions = []transition{
-	{searching, unchanged, wait, searching},
-	{searching, rotatedFound, enter, renamed},
-	{searching, nextFound, enter, following},
-	{searching, silent, endRun, searching},
-	{searching, abandoned, endRun, ended},
+	{searching, unchanged, wait, searching, ""},
+	{searching, rotatedFound, enter, renamed, ""},
+	{searching, nextFound, enter, following, ""},
+	{searching, silent, endRun, searching, fileTruncated},
+	{searching, abandoned, endRun, ended, fileRemoved},
 
-	{following, unchanged, wait, following},
-	{following, appended, read, following},
-	{following, emptied, leave, searching},
-	{following, nameLost, wait, renamed},
-	{following, incomplete, endLine, following},
-	{following, silent, endRun, following},
+	{following, unchanged, wait, following, ""},
+	{following, appended, read, following, ""},
+	{following, emptied, leave, searching, ""},
+	{following, nameLost, wait, renamed, ""},
+	{following, incomplete, endLine, following, ""},
+	{following, silent, endRun, following, ""},
 
-	{renamed, unchanged, wait, renamed},
-	{renamed, appended, read, renamed},
-	{renamed, emptied, leave, searching},
-	{renamed, nameBack, wait, following},
-	{renamed, rotatedFound, enter, renamed},
-	{renamed, nextFound, enter, following},
-	{renamed, incomplete, endLine, renamed},
-	{renamed, abandoned, endRun, ended},
+	{renamed, unchanged, wait, renamed, ""},
+	{renamed, appended, read, renamed, ""},
+	{renamed, emptied, leave, searching, ""},
+	{renamed, nameBack, wait, following, ""},
+	{renamed, rotatedFound, enter, renamed, ""},
+	{renamed, nextFound, enter, following, ""},
+	{renamed, incomplete, endLine, renamed, ""},
+	{renamed, abandoned, endRun, ended, ""},
 }
 
 // gap is why lines may be missing; empty: none are. An open run records it.
