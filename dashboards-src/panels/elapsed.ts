@@ -12,6 +12,7 @@ import {
   VizTooltipOptionsBuilder,
 } from '@grafana/grafana-foundation-sdk/common';
 import type { DataTransformerConfig, DynamicConfigValue } from '@grafana/grafana-foundation-sdk/dashboard';
+import type { DataqueryBuilder } from '@grafana/grafana-foundation-sdk/prometheus';
 import { PanelBuilder as TrendBuilder } from '@grafana/grafana-foundation-sdk/trend';
 import { lined, runs } from '../metrics';
 import { type AnyPanel, axisWidth, logarithmic, numbers, set, unit } from '../panel';
@@ -21,12 +22,12 @@ interface Chart {
   title: string;
   description: string;
   queries: Query[];
-  transformations: DataTransformerConfig[];
-  /**
-   * Name of the field on the x axis. Without data Grafana shows "Unable to find
-   * field: …", so the name describes what is missing.
-   */
+  /** What is missing, if there is nothing to draw. */
+  noData: string;
+  /** Name of the field on the x axis, and the column that it is made of. */
   x: string;
+  xColumn: string;
+  yColumn: string;
   xProperties: DynamicConfigValue[];
   yUnit: string;
   points: VisibilityMode;
@@ -39,11 +40,11 @@ function chart(o: Chart): TrendBuilder {
     .title(o.title)
     .description(o.description)
     .datasource(datasource)
-    .targets(o.queries.map((q, i) => build(q, i)))
+    .targets([...o.queries.map((q, i) => build(q, i)), emptyRow(o.xColumn)])
     .maxDataPoints(1000)
-    .transformations(o.transformations)
+    .transformations(columnPerLine(o.x, o.xColumn, o.yColumn))
     .unit(o.yUnit)
-    .noValue(`Unable to find field: ${o.x}`)
+    .noValue(o.noData)
     .axisWidth(axisWidth)
     .xField(o.x)
     .drawStyle(GraphDrawStyle.Line)
@@ -62,9 +63,24 @@ function chart(o: Chart): TrendBuilder {
   return panel;
 }
 
+/** The line of the row that emptyRow adds. */
+const NO_LINE = 'none';
+
+/**
+ * A row that is removed again. Without any row there is no field for the x axis, and Grafana's trend panel
+ * shows "Unable to find field" instead of the no-data text.
+ */
+function emptyRow(xColumn: string): DataqueryBuilder {
+  const row = `label_replace(vector(0), "line", "${NO_LINE}", "", "")`;
+  return build(rows(/^\w+$/.test(xColumn) ? `label_replace(${row}, "${xColumn}", "1", "", "")` : row), 0).refId('Empty');
+}
+
 /** Turns rows of x, y and the name of a line into one column per line. */
 function columnPerLine(x: string, xColumn: string, yColumn: string): DataTransformerConfig[] {
+  const none = { fieldName: 'line', config: { id: 'equal', options: { value: NO_LINE } } };
   return [
+    { id: 'merge', options: {} },
+    { id: 'filterByValue', options: { filters: [none], type: 'exclude', match: 'any' } },
     { id: 'groupingToMatrix', options: { columnField: 'line', rowField: xColumn, valueField: yColumn, emptyValue: 'null' } },
     { id: 'convertFieldType', options: { conversions: [{ targetField: `${xColumn}\\line`, destinationType: 'number' }], fields: {} } },
     { id: 'organize', options: { excludeByName: {}, indexByName: {}, renameByName: { [`${xColumn}\\line`]: x } } },
@@ -76,12 +92,14 @@ const label = (value: string): DynamicConfigValue => ({ id: 'custom.axisLabel', 
 
 /** One line per run over elapsed seconds, which are samples themselves: no time shift is needed. */
 export function overElapsed(title: string, yUnit: string, expr: string, description: string, only: (expr: string) => string): AnyPanel {
-  const x = 'Elapsed time of a run at a point of this time range';
   return chart({
     title,
     description: `${description} Lines are named by title and threads.`,
     yUnit,
-    x,
+    noData: 'No selected run has values in this time range',
+    x: 'elapsed',
+    xColumn: 'Value #A',
+    yColumn: 'Value #B',
     // From zero: with a single point Grafana would write NaN on the axis.
     xProperties: [
       set.unit(unit.clock),
@@ -96,7 +114,6 @@ export function overElapsed(title: string, yUnit: string, expr: string, descript
       samples(lined(only(`floor(max by (run) (benchwatch_run_elapsed_seconds{${runs}})) and on (run) (${expr})`))),
       samples(lined(only(`(${expr}) and on (run) benchwatch_run_elapsed_seconds{${runs}}`))),
     ],
-    transformations: [{ id: 'merge', options: {} }, ...columnPerLine(x, 'Value #A', 'Value #B')],
     // A short run may have a single point in a range of hours.
     points: VisibilityMode.Auto,
   }).pointSize(4);
@@ -112,13 +129,15 @@ export function overThreads(
   of: 'avg' | 'max',
 ): AnyPanel {
   const facts = 'threads, tool, workload, target';
-  const x = 'Threads of a finished run in this time range';
   const named = `label_join((${expr}) * on (run) group_left (${facts}) max by (run, ${facts}) (benchwatch_run_info{threads!="", ${runs}}), "line", " ", "tool", "workload", "target")`;
   return chart({
     title,
     description,
     yUnit,
-    x,
+    noData: 'No selected run finished in this time range with a known number of threads',
+    x: 'threads',
+    xColumn: 'threads',
+    yColumn: 'Value #A',
     xProperties: [
       set.unit(unit.none),
       set.decimals(0),
@@ -126,27 +145,27 @@ export function overThreads(
       { id: 'custom.scaleDistribution', value: { type: ScaleDistribution.Log, log: 2 } },
     ],
     queries: [rows(`${of} by (threads, line) (${only(named)})`)],
-    transformations: columnPerLine(x, 'threads', 'Value'),
     points: VisibilityMode.Always,
   });
 }
 
 /** One line per run and operation: the share of its operations that took no longer than each bound of the histogram. Nothing is interpolated. */
 export function distribution(title: string, histogram: string, description: string, only: (expr: string) => string): AnyPanel {
-  const x = 'Latency of a run with a histogram in this time range';
   const share = `max by (run, op, le) (${histogram}_bucket{le!="+Inf", ${runs}}) / on (run, op) group_left () max by (run, op) (${histogram}_count{${runs}})`;
   return chart({
     title,
     description: `${description} Lines are named by title, threads and operation.`,
     yUnit: unit.share,
-    x,
+    noData: 'No run that finished in this time range has a histogram: sysbench --histogram, YCSB and HdrHistogram logs have one',
+    x: 'latency',
+    xColumn: 'le',
+    yColumn: 'Value #A',
     xProperties: [
       set.unit(unit.seconds),
       label('latency, logarithmic'),
       { id: 'custom.scaleDistribution', value: { type: ScaleDistribution.Log, log: 10 } },
     ],
     queries: [rows(`label_join(${lined(only(share))}, "line", " ", "line", "op")`)],
-    transformations: columnPerLine(x, 'le', 'Value'),
     points: VisibilityMode.Always,
   })
     .legend(new VizLegendOptionsBuilder().displayMode(LegendDisplayMode.List).placement(LegendPlacement.Bottom).showLegend(true).calcs([]))

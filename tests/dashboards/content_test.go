@@ -120,6 +120,9 @@ func TestGraphsAreReadable(t *testing.T) {
 			if defaults.Custom.AxisWidth == 0 {
 				t.Errorf("%s: an axis without a fixed width", where)
 			}
+			if p.Type == "trend" && !slices.ContainsFunc(p.Targets, func(q Target) bool { return q.RefID == emptyRow }) {
+				t.Errorf("%s: without data, Grafana shows that it finds no field", where)
+			}
 			if p.Title == "Share of operations by latency" { // every line ends at 100 %
 				if legend.DisplayMode != "list" || len(legend.Calcs) > 0 {
 					t.Errorf("%s: a legend with numbers that say nothing", where)

@@ -63,8 +63,10 @@ func (s *checker) missing(t *testing.T, places ...string) {
 	t.Errorf("%s returns nothing", places[len(places)-1])
 }
 
-// reason is the query that shows why a state timeline is empty.
-const reason = "Reason"
+const (
+	reason   = "Reason" // the query that shows why a state timeline is empty
+	emptyRow = "Empty"  // the query for a row that a trend panel removes again
+)
 
 func (s *checker) panel(t *testing.T, d *Dashboard, panel *Panel) {
 	t.Helper()
@@ -77,8 +79,11 @@ func (s *checker) panel(t *testing.T, d *Dashboard, panel *Panel) {
 			if err != nil {
 				t.Errorf("%s, query %s, window %q: %v\n%s", place, target.RefID, w.Name, err, target.Expr)
 			}
-			if target.RefID == reason {
+			switch target.RefID {
+			case reason:
 				reasons += n
+				continue
+			case emptyRow:
 				continue
 			}
 			ofPanel += n
@@ -92,7 +97,7 @@ func (s *checker) panel(t *testing.T, d *Dashboard, panel *Panel) {
 		}
 	}
 	for _, target := range panel.Targets {
-		if ofQuery[target.RefID] == 0 && target.RefID != reason {
+		if ofQuery[target.RefID] == 0 && target.RefID != reason && target.RefID != emptyRow {
 			s.missing(t, place, fmt.Sprintf("%s, query %s", place, target.RefID))
 		}
 	}

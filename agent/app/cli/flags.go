@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/prometheus/common/promslog"
 
@@ -114,6 +116,18 @@ func addFormat(cmd command, format *string, formats ...string) {
 	*format = formats[0]
 	cmd.choice(format, "format", "FORMAT", "Format of the output: "+list, formats...)
 	cmd.boolean("json", "The same as --format=json", func() string { return "false" }, func(bool) { *format = jsonFormat }).Hidden = true
+}
+
+// addDrainTimeout adds --drain-timeout, which leaves to at 0 for the configured time. A drain has no result without
+// a second sample of the replicas, so the shortest time is that of the configuration.
+func addDrainTimeout(cmd command, to *time.Duration, help string) {
+	help += "; at least 1s (default: runs.drain_timeout of the configuration)"
+	cmd.flag("drain-timeout", help, value{"DURATION", func() string { return to.String() }, func(s string) (err error) {
+		if *to, err = time.ParseDuration(s); err != nil || *to < time.Second {
+			return errors.New("expected a duration of at least 1s; to end a drain at once, press Ctrl-C")
+		}
+		return nil
+	}})
 }
 
 // addInject adds --no-inject, and --inject for the default.

@@ -159,7 +159,7 @@ func (w helpWriter) command(c *cobra.Command) {
 		for _, b := range leaves(c) {
 			rows = append(rows, [2]string{strings.TrimPrefix(b.CommandPath(), c.CommandPath()+" "), summary(b)})
 		}
-		w.entries("Commands", rows)
+		w.entries("Commands, each with --help", rows)
 	}
 	if len(configuration) > 0 {
 		w.line("Also: " + strings.Join(configuration, ", "))

@@ -77,8 +77,7 @@ func newRun() *cobra.Command {
 	cmd.text(&r.tool, "tool", "NAME", "Benchmark tool (default: recognised from the command)")
 	cmd.text(&r.id, "run-id", "ID", "Id of the run (default: start time, workload and threads)")
 	addInject(cmd, &r.inject)
-	cmd.duration(&r.timeout, "drain-timeout",
-		"Wait at most this long for replicas to catch up (default: runs.drain_timeout of the configuration)")
+	addDrainTimeout(cmd, &r.timeout, "Wait at most this long for replicas to catch up")
 	addWaitReady(cmd, &r.waitReady)
 	cmd.duration(&r.linger, "linger", "Serve metrics this long after the run; not if an agent is running (default: 10s on a terminal, else 0s)")
 	r.grouping = addGrouping(cmd)

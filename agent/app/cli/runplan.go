@@ -174,11 +174,27 @@ func (r *runner) chooseServers(command *commandline.Command, meta *rundir.Meta) 
 	}
 	if s.login == nil {
 		s.unsampled = unsampled(d)
+		if !beside && len(r.config.Targets) == 0 {
+			r.noteUnknown(d)
+		}
 	}
 	if beside || meta.Selection == nil {
 		return s, nil
 	}
 	return s, checkSelection(r.config, meta.Selection)
+}
+
+// noteUnknown prints which conditions of --abort-when have no value in a run without servers.
+func (r *runner) noteUnknown(d *tool.Description) {
+	why := "no server is sampled"
+	if d.Target != "" && engines.ByName(d.Engine) != nil {
+		why += "; add --sample"
+	}
+	for _, c := range r.abort.conditions {
+		if c.NeedsServers() {
+			r.note("note: --abort-when %s never holds: %s", c, why)
+		}
+	}
 }
 
 // lendable returns the names of the targets that are sampled with a login.

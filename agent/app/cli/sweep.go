@@ -102,7 +102,7 @@ func (r *sweepCommand) addRunning(cmd command) {
 	r.sampling = addSampling(cmd)
 	r.selecting = addSelecting(cmd)
 	r.connecting = addConnecting(cmd)
-	cmd.duration(&r.drain, "drain-timeout", "Wait at most this long for replicas to catch up after each run (default: runs.drain_timeout of the configuration)")
+	addDrainTimeout(cmd, &r.drain, "Wait at most this long for replicas to catch up after each run")
 	addInject(cmd, &r.inject)
 	addWaitReady(cmd, &r.waitReady)
 	cmd.toggle(&r.verbose, "verbose,v", "Show the output of the tool")

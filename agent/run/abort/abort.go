@@ -252,5 +252,8 @@ func Parse(text string) (*Condition, error) {
 // String returns the condition as the user wrote it.
 func (c *Condition) String() string { return c.text }
 
+// NeedsServers reports whether the condition has a value only if servers are sampled.
+func (c *Condition) NeedsServers() bool { return !c.IsQuery() && c.measure.Scope() == measure.Server }
+
 // IsQuery reports whether Prometheus evaluates the condition.
 func (c *Condition) IsQuery() bool { return c.query != "" }
