@@ -71,7 +71,12 @@ type stand struct {
 // newStand makes a data directory with n runs.
 func newStand(t *testing.T, random *rand.Rand, n int) *stand {
 	t.Helper()
-	s := &stand{dir: t.TempDir(), never: map[string]string{}}
+	return newStandIn(t, t.TempDir(), random, n)
+}
+
+func newStandIn(t *testing.T, dir string, random *rand.Rand, n int) *stand {
+	t.Helper()
+	s := &stand{dir: dir, never: map[string]string{}}
 	members := 0
 	for i := range n {
 		closed := testNow.Add(-time.Duration(n-i) * 9 * time.Hour)
