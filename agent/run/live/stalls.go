@@ -55,6 +55,7 @@ type stalls struct {
 	number int
 	next   time.Time
 	kept   []keptCapture
+	told   int // the number of dips that are explained
 }
 
 // keptCapture is a capture in stalls.jsonl and how many transactions the stall cost.
@@ -151,17 +152,20 @@ func (s *stalls) isOver(ago time.Duration) bool {
 	return !isDip && ago.Seconds() > 1.5*length+lateness.Seconds()
 }
 
-// dips returns the dips of the run, and the first one that ended after a place on the run's axis.
-func (s *stalls) dips(since float64) (all []stall.Dip, first int) {
+// unexplained returns the dips of the run, and the first one that ended after a place on the run's axis and was not
+// returned before: a trigger may closely follow the end of a dip.
+func (s *stalls) unexplained(since float64) (all []stall.Dip, first int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all = slices.Clone(s.detector.Dips)
 	if d, isDip := s.detector.Current(); isDip {
 		all = append(all, d)
 	}
+	first = s.told
 	for first < len(all) && all[first].To < since {
 		first++
 	}
+	s.told = len(all)
 	return all, first
 }
 
@@ -377,7 +381,7 @@ func (t *tracker) moment(ctx context.Context) evidence.Moment {
 // returns false if there was no dip: nothing needs an explanation.
 func (t *tracker) finishStall(ctx context.Context, since float64, c *record.Capture, isAsked bool) bool {
 	s := &t.stalls
-	all, first := s.dips(since)
+	all, first := s.unexplained(since)
 	var captures []record.Capture
 	lost := 0.0
 	if c != nil {

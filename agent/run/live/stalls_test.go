@@ -172,6 +172,23 @@ func TestTriggers(t *testing.T) {
 	}
 }
 
+// TestDipIsExplainedOnce: a second trigger right after a dip does not count it again.
+func TestDipIsExplainedOnce(t *testing.T) {
+	s := stallsOf()
+	for i := range 14 {
+		tps := 1000.0
+		if i == 10 {
+			tps = 0
+		}
+		s.noteInterval(float64(i+1), report(tps, 0.01, 0, tool.Measure), true, time.Unix(int64(i), 0))
+	}
+	for n, want := range []int{1, 0} {
+		if all, first := s.unexplained(9); len(all)-first != want {
+			t.Errorf("call %d: %d dips, expected %d", n+1, len(all)-first, want)
+		}
+	}
+}
+
 // TestCapturesAreBounded: of many captures, the 20 of the worst stalls are kept.
 func TestCapturesAreBounded(t *testing.T) {
 	dir, claim, err := rundir.Create(t.TempDir(), rundir.Meta{ID: "one", Timing: rundir.Timing{StartedAt: time.Now()}})
