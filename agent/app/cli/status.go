@@ -17,6 +17,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/app/config"
 	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/base/terminal"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	engines "github.com/benchwatch/benchwatch/agent/model/engine/registry"
 	"github.com/benchwatch/benchwatch/agent/model/host"
@@ -37,6 +38,9 @@ type statusCommand struct {
 	once     bool
 	hosts    bool
 	format   string
+
+	width   int                // of the terminal; 0: any
+	columns []*measure.Measure // since the last header
 }
 
 func newStatus() *cobra.Command {
@@ -106,6 +110,7 @@ func (c *statusCommand) run(s Streams) error {
 		defer unsubscribe()
 		sampling.Go(func() { _ = hosts.Run(ctx) }) // it ends with ctx
 	}
+	c.width = terminal.Of(s.Out).Width
 	return c.print(frames, hostFrames, s.Out)
 }
 
@@ -167,13 +172,18 @@ func (c *statusCommand) print(frames, hosts <-chan engine.Frame, out io.Writer) 
 // lines returns a line for each target, with rates since the previous frame.
 func (c *statusCommand) lines(before, frame engine.Frame, header bool) ([]byte, error) {
 	var b strings.Builder
-	if c.format == text && header {
-		writeHeader(&b, nameWidth(frame))
-	}
+	names := nameWidth(frame)
+	var all []statusLine
 	for i := range frame.Samples {
-		line := newStatusLine(find(before, frame.Samples[i].Target.Name), &frame.Samples[i])
+		all = append(all, newStatusLine(find(before, frame.Samples[i].Target.Name), &frame.Samples[i]))
+	}
+	if c.format == text && header {
+		c.columns = fitting(all, c.width, names)
+		writeHeader(&b, c.columns, names)
+	}
+	for _, line := range all {
 		if c.format == text {
-			line.write(&b, nameWidth(frame))
+			line.write(&b, c.columns, names)
 			continue
 		}
 		data, err := json.Marshal(line)
@@ -267,6 +277,37 @@ func statusMeasures() []*measure.Measure {
 	return slices.DeleteFunc(measure.All(measure.Server), func(m *measure.Measure) bool { return m.Short == "" })
 }
 
+// fitting returns the measures whose columns fit into a terminal beside the names of targets; width 0: all. Columns
+// without a value of any target go first, then the ones that others explain.
+func fitting(lines []statusLine, width, names int) []*measure.Measure {
+	columns := statusMeasures()
+	needed := lineStart + names
+	for _, m := range columns {
+		needed += 1 + columnWidth(m)
+	}
+	var spare []*measure.Measure
+	for _, m := range slices.Backward(columns) {
+		if !slices.ContainsFunc(lines, func(l statusLine) bool { return l.now.Now(m).Known }) {
+			spare = append(spare, m)
+		}
+	}
+	spare = append(spare, engine.TransactionRate, engine.RoundTrip, engine.RollbackRate, engine.ReplicationQueue,
+		engine.LagTransactions, engine.RunningThreads, engine.OpenConnections, engine.CommitRate, engine.FlowControl, engine.LagSeconds)
+	for _, m := range spare {
+		if width == 0 || needed <= width {
+			break
+		}
+		if i := slices.Index(columns, m); i >= 0 {
+			needed -= 1 + columnWidth(m)
+			columns = slices.Delete(columns, i, i+1)
+		}
+	}
+	return columns
+}
+
+// lineStart is the width of the time and the blanks around it and the name.
+const lineStart = len("15:04:05") + 3
+
 // columnWidth leaves rates of millions in their columns.
 func columnWidth(m *measure.Measure) int {
 	if m.Unit == measure.PerSecond {
@@ -275,21 +316,21 @@ func columnWidth(m *measure.Measure) int {
 	return max(7, len(m.Short))
 }
 
-func writeHeader(b *strings.Builder, width int) {
+func writeHeader(b *strings.Builder, columns []*measure.Measure, width int) {
 	fmt.Fprintf(b, "%-8s  %-*s ", "Time", width, "Target")
-	for _, m := range statusMeasures() {
+	for _, m := range columns {
 		fmt.Fprintf(b, " %*s", columnWidth(m), m.Short)
 	}
 	b.WriteByte('\n')
 }
 
-func (l *statusLine) write(b *strings.Builder, width int) {
+func (l *statusLine) write(b *strings.Builder, columns []*measure.Measure, width int) {
 	fmt.Fprintf(b, "%-8s  %-*s ", l.Time.Local().Format("15:04:05"), width, l.Target)
 	if !l.Up {
 		fmt.Fprintf(b, " down: %s\n", l.Error)
 		return
 	}
-	for _, m := range statusMeasures() {
+	for _, m := range columns {
 		fmt.Fprintf(b, " %*s", columnWidth(m), statusCell(m, l.now.Now(m)))
 	}
 	b.WriteByte('\n')

@@ -63,14 +63,32 @@ func TestStatusLine(t *testing.T) {
 		t.Error(d)
 	}
 	var b strings.Builder
-	writeHeader(&b, len("n1"))
-	line.write(&b, len("n1"))
+	writeHeader(&b, statusMeasures(), len("n1"))
+	line.write(&b, statusMeasures(), len("n1"))
 	head, row, _ := strings.Cut(b.String(), "\n")
 	if want := "Time Target QPS Commit Rollback TPS Conn Run RTT(ms) Paused Lag(trx) Lag(s) Queue"; strings.Join(strings.Fields(head), " ") != want {
 		t.Errorf("head %q", head)
 	}
 	if fields := strings.Fields(row); strings.Join(fields[1:], " ") != "n1 1000 50 0 50 12 - - 100% - - -" {
 		t.Errorf("row %q", row)
+	}
+	for width, want := range map[int]string{
+		0:   "QPS Commit Rollback TPS Conn Run RTT(ms) Paused Lag(trx) Lag(s) Queue",
+		300: "QPS Commit Rollback TPS Conn Run RTT(ms) Paused Lag(trx) Lag(s) Queue",
+		80:  "QPS Commit Rollback TPS Conn Paused",
+		60:  "QPS Commit Conn Paused",
+		40:  "QPS Paused",
+		10:  "QPS",
+	} {
+		var b strings.Builder
+		columns := fitting([]statusLine{line}, width, len("Target"))
+		writeHeader(&b, columns, len("Target"))
+		if got := strings.Join(strings.Fields(b.String())[2:], " "); got != want {
+			t.Errorf("at a width of %d: %s", width, got)
+		}
+		if n := len(strings.TrimSuffix(b.String(), "\n")); n > max(width, 27) && width > 0 {
+			t.Errorf("%d columns at a width of %d", n, width)
+		}
 	}
 }
 
