@@ -166,10 +166,10 @@ func (o *Observer) newGatherer(now func() time.Time) *metrics.Gatherer {
 
 // Run observes until ctx is done and all its goroutines have ended.
 func (o *Observer) Run(ctx context.Context) error {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
 	var parts sync.WaitGroup
 	defer parts.Wait()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop() // before the wait
 
 	frames, cancel := o.sampler.Subscribe(8)
 	defer cancel()

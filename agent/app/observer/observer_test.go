@@ -101,6 +101,22 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// TestFailure guards that a failure of the sampler, here one that was started before, ends the other parts and Run.
+func TestFailure(t *testing.T) {
+	b, err := New(Options{Config: testConfig(t), Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	over, stop := context.WithCancel(t.Context())
+	stop()
+	if err := b.sampler.Run(over); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "already started") {
+		t.Errorf("Run returns %v", err)
+	}
+}
+
 // annotations is a Grafana that accepts every annotation and returns the stored ones.
 func annotations(t *testing.T) (url string, all func() []map[string]any) {
 	t.Helper()
