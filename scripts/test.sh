@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs all tests: what computes beside what waits for servers. Prints a line for each suite, every 15 seconds what runs
-# and how long the rest will take, the five slowest tests, and at the end "N passed, N failed, N skipped".
+# Runs all tests, in three lanes at once: what waits for servers leaves the processor to what computes. Prints a line
+# for each suite, every 15 seconds what runs and how long the rest will take, the five slowest tests, and at the end
+# "N passed, N failed, N skipped".
 # The output of a suite is in build/test/, and is shown if the suite failed. The end of that,
 # where suites name what failed, is repeated before the last line. `make lint` is apart.
 set -euo pipefail
@@ -9,7 +10,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cd "$here/.."
 logs=build/test
 # Seconds of each suite: measured on two cores with a full build cache, replaced by those of the last run here.
-declare -A seconds=([unit]=45 [race]=200 [repeating]=40 [shipped]=90 [page]=120 [e2e]=330 [cli]=130)
+declare -A seconds=([unit]=120 [race]=420 [repeating]=65 [shipped]=140 [page]=125 [e2e]=450 [cli]=130)
 [[ ! -f $logs/seconds ]] || while read -r name took; do seconds[$name]=$took; done <"$logs/seconds"
 mkdir -p "$logs"
 # With -trimpath the build cache also serves a clone in another folder. A compiler that collects its garbage less often
@@ -66,7 +67,7 @@ rest() {
 
 # progress prints what runs until it is killed.
 progress() {
-	local name begun runs a b
+	local name begun runs left longest
 	while sleep 15; do
 		runs=''
 		while read -r name begun; do
@@ -75,8 +76,11 @@ progress() {
 			[[ ! -f $logs/$name.events ]] || runs+=" ($(grep -c '"Action":"pass".*"Test"' "$logs/$name.events" || true) passed)"
 			runs+=', '
 		done < <(sed -n 's/^start //p' "$logs/running")
-		a=$(rest "${computed[@]}") b=$(rest "${waited[@]}")
-		printf '%2d:%02d  %sabout %s s left\n' $((SECONDS / 60)) $((SECONDS % 60)) "$runs" $((a > b ? a : b))
+		longest=0
+		for left in "$(rest "${served[@]}")" "$(rest "${raced[@]}")" "$(rest "${other[@]}")"; do
+			longest=$((left > longest ? left : longest))
+		done
+		printf '%2d:%02d  %sabout %s s left\n' $((SECONDS / 60)) $((SECONDS % 60)) "$runs" "$longest"
 	done
 }
 
@@ -96,43 +100,55 @@ for folder in "${all[@]}"; do
 	fi
 done
 
-# They repeat what other tests do under the race detector, a hundred or a million times, and run without it.
-names=(TestFollowingModel TestWeek TestRecordingsHoweverRead TestStoppedWhileCatchingUp TestCountersNeverFall
+# They repeat what other tests do under the race detector, for each recording or a hundred times, and run without it.
+names=(TestModel TestWeek TestRecordingsHoweverRead TestStoppedWhileCatchingUp TestCountersNeverFall
 	TestCrashAtAnyByte TestKilledAtAnyTime TestFalseVerdicts TestTimeToFind TestReportOfTenHours
 	TestSameRunsHoweverRead TestSameOutcomeFollowedAndImported TestEveryToolHasAHeadline TestTextHidesEverySecret
-	TestArgumentsHideEverySecret TestOwnWords)
+	TestArgumentsHideEverySecret TestOwnWords TestPrefixedLogs TestImportedPartsAreRuns TestLinesNeverFall
+	TestOwnTextIsKept TestCarryOverSeconds TestHugeLine TestThinned)
+for name in "${names[@]}"; do
+	grep -qrE --include='*_test.go' "^func $name\(" "${concurrent[@]}" || { echo "test.sh: there is no $name" >&2 && exit 1; }
+done
 any=$(IFS='|' && printf %s "${names[*]}")
 repeating="^($any)\$"
 mapfile -t repeated < <(grep -rlE "^func ($any)\(" "${concurrent[@]}" | xargs dirname | sort -u)
 
-computed=(unit race repeating shipped)
-computing() {
-	suite unit go_suite -timeout 20m "${sequential[@]}"
-	suite race go_suite -race -timeout 20m -skip "$repeating" "${concurrent[@]}"
-	suite repeating go_suite -timeout 20m -run "$repeating" "${repeated[@]}"
-	suite shipped go_suite ./tests/... # rules, dashboards, containers
+# In each lane the longest suite is first, and several packages run at once: most of the time they wait, for what servers
+# report or for a clock.
+served=(e2e)
+serving() {
+	suite e2e go_suite -tags e2e -count 1 -p 3 -timeout 20m ./tests/e2e/monitoring ./tests/e2e ./tests/e2e/engines ./tests/e2e/groups ./tests/tutorials ./tests/e2e/...
+}
+raced=(race repeating)
+racing() {
+	suite race go_suite -race -p 3 -timeout 20m -skip "$repeating" "${concurrent[@]}"
+	suite repeating go_suite -p 3 -timeout 20m -run "$repeating" "${repeated[@]}"
+}
+other=(page shipped cli unit)
+others() {
+	suite page tests/web/run.sh
+	suite shipped go_suite -p 3 ./tests/... # rules, dashboards, containers
+	suite cli go_suite -timeout 20m -parallel 8 ./agent/app/cli
+	suite unit go_suite -p 3 -timeout 20m "${sequential[@]}"
 }
 
-# Three packages at once, the longest first: most of the time they wait for what servers report.
-waited=(e2e cli page)
-waiting() {
-	suite e2e go_suite -tags e2e -count 1 -p 3 -timeout 20m ./tests/e2e/monitoring ./tests/e2e ./tests/e2e/engines ./tests/e2e/groups ./tests/tutorials ./tests/e2e/...
-	suite cli go_suite -timeout 20m -parallel 8 ./agent/app/cli
-	suite page tests/web/run.sh
+# lane PRIORITY COMMAND: in the background. The servers and agents of the tests get the processor when they need it.
+lanes=()
+lane() {
+	(
+		renice -n "$1" -p "$BASHPID" >/dev/null
+		"$2"
+	) &
+	lanes+=($!)
 }
 
 progress &
 progress=$!
 trap 'kill "$progress" 2>/dev/null || true' EXIT
-# What computes runs beside what waits, at a priority that leaves the servers and the agents
-# of the tests the processor when they need it.
-(
-	renice -n 15 -p "$BASHPID" >/dev/null
-	computing
-) &
-computing=$!
-waiting
-wait "$computing"
+lane 15 racing
+lane 10 others
+serving
+wait "${lanes[@]}"
 kill "$progress"
 wait "$progress" 2>/dev/null || true
 mv "$logs/seconds.new" "$logs/seconds"

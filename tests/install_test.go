@@ -53,7 +53,7 @@ func TestInstall(t *testing.T) {
 	install := exec.CommandContext(t.Context(), "go", "install", "-ldflags=-s -w", this.Path+"@"+this.Version)
 	install.Dir = elsewhere
 	// The other modules come from the cache of this module's own builds.
-	install.Env = append(os.Environ(), "GOBIN="+elsewhere, "GOFLAGS=-trimpath", "GOMODCACHE="+cache, "GONOSUMDB="+this.Path,
+	install.Env = append(os.Environ(), "GOBIN="+elsewhere, "GOFLAGS=-trimpath", "GOMODCACHE="+cache, "GONOSUMDB="+this.Path, "GOGC=400",
 		"GOPROXY=file://"+proxy+",file://"+filepath.Join(goEnv(t, "GOMODCACHE"), "cache", "download")+","+goEnv(t, "GOPROXY"))
 	if out, err := install.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

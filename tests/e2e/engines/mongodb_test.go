@@ -152,6 +152,7 @@ func within(got, want float64) bool { return math.Abs(got-want) <= 0.01*want }
 // TestMongoDB guards what is reported about a replica set with an arbiter: at rest, at a known load, and while its
 // members fail. The parts change one set, each from the state of the previous one.
 func TestMongoDB(t *testing.T) {
+	t.Parallel() // it waits for its own servers
 	for _, version := range mongoVersions {
 		t.Run(version, func(t *testing.T) {
 			s := startWith(t, servers.MongoDB, servers.Options{Servers: 3, Version: version, Auth: true, Settings: []string{"maxConns=100"}})

@@ -111,7 +111,10 @@ func level(s *engine.Sample) bool {
 	return s.Up() && s.LagBytes.Known && s.LagBytes.Value < 1<<20 && s.LagSeconds.Known && s.LagSeconds.Value < 1
 }
 
-func TestPostgreSQLReplication(t *testing.T) { onPostgreSQL(t, 5, checkPostgreSQLReplication) }
+func TestPostgreSQLReplication(t *testing.T) {
+	t.Parallel() // it waits for its own servers
+	onPostgreSQL(t, 5, checkPostgreSQLReplication)
+}
 
 func checkPostgreSQLReplication(t *testing.T, s group) {
 	s.sql(t, 1, loaded)
