@@ -193,7 +193,7 @@ func (r *abCommand) newPlan() (*ab.Plan, error) {
 	}
 	least := 1.0
 	for _, text := range r.failIf {
-		limit, err := review.ParseLimit(text)
+		limit, err := review.ParseRelative(text)
 		if err != nil {
 			return nil, r.wrong(fmt.Errorf("--fail-if %w", err))
 		}
@@ -332,7 +332,7 @@ func (r *abCommand) write(result *ab.Result) error {
 		return errors.New(result.Stopped)
 	case r.strict && verdict == compare.Unclear:
 		return &exitError{Status: exitUnclear, Err: limitError(c, verdict)}
-	case r.strict && len(c.Limits) == 0 && result.Verdict == ab.Undecided:
+	case r.strict && len(c.Conditions) == 0 && result.Verdict == ab.Undecided:
 		return &exitError{Status: exitUnclear, Err: errors.New(result.Summary[0])}
 	}
 	return nil

@@ -118,8 +118,8 @@ func (r *compareCommand) run() error {
 // limitError names the limits with this result.
 func limitError(c *compare.Comparison, result compare.Result) error {
 	var all []string
-	for i := range c.Limits {
-		if l := &c.Limits[i]; l.Result == result {
+	for i := range c.Conditions {
+		if l := &c.Conditions[i]; l.Result == result {
 			all = append(all, fmt.Sprintf("%s for %s", l.Limit, l.Group))
 		}
 	}
@@ -130,7 +130,7 @@ func limitError(c *compare.Comparison, result compare.Result) error {
 func (r *compareCommand) limits() ([]*review.Condition, error) {
 	var limits []*review.Condition
 	for _, text := range r.failIf {
-		limit, err := review.ParseLimit(text)
+		limit, err := review.ParseRelative(text)
 		if err != nil {
 			return nil, &exitError{Status: exitUsage, Err: fmt.Errorf("--fail-if %w", err)}
 		}

@@ -77,10 +77,10 @@ func (r *abCommand) addToggle(p *ab.Plan) error {
 	return nil
 }
 
-// namesOf returns the measures of the relative limits.
+// namesOf returns the measures of the relative conditions.
 func namesOf(p *ab.Plan) []string {
 	var names []string
-	for _, c := range p.Limits() {
+	for _, c := range p.Conditions() {
 		if c.Relative {
 			names = append(names, c.Name())
 		}

@@ -127,7 +127,7 @@ func New(opts Options) (*Observer, error) {
 	})
 	watched := live.Options{
 		DataDir: opts.Config.DataDir, Only: opts.Only,
-		Tools: o.tools, Topology: o.currentTopology, Logs: o.logs, Limits: o.limits,
+		Tools: o.tools, Topology: o.currentTopology, Logs: o.logs, Bounds: o.bounds,
 		Sampler: serversAndMachines{o.sampler, o.hosts}, Logins: logins{o}, Sink: sink{o.markers, o.alerts, o.page},
 		Clock: opts.Clock, Samples: axis, Logger: opts.Logger,
 		AwaitCondition: o.awaitCondition,
@@ -353,9 +353,9 @@ func (o *Observer) currentTopology() *topology.Topology {
 	return o.topology
 }
 
-func (o *Observer) limits() live.Limits {
+func (o *Observer) bounds() live.Bounds {
 	r := o.current().Runs
-	return live.Limits{DrainTimeout: r.DrainTimeout, MaxLive: r.MaxLive, MaxKept: r.MaxKept}
+	return live.Bounds{DrainTimeout: r.DrainTimeout, MaxLive: r.MaxLive, MaxKept: r.MaxKept}
 }
 
 func (o *Observer) logs() []toollog.Log {

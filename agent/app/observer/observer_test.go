@@ -247,7 +247,7 @@ func TestReloadAppliesOrRefusesEveryKey(t *testing.T) {
 		if err := b.Reload(&next); err == nil || !strings.Contains(err.Error(), key+" can't be changed by a reload: restart the agent") {
 			t.Errorf("%s: %v", key, err)
 		}
-		if b.limits().MaxKept == 1 {
+		if b.bounds().MaxKept == 1 {
 			t.Errorf("%s: a part of the refused configuration was applied", key)
 		}
 	}

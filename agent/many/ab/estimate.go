@@ -206,8 +206,8 @@ func (e *Estimate) wanted(limit float64) (int, bool) {
 	return 0, false
 }
 
-// check applies a relative limit to an arm.
-func (p *Plan) check(limit *review.Condition, e *Estimate, floor series.Optional[float64]) (compare.Result, string) {
+// check applies a relative condition to an arm.
+func (p *Plan) check(condition *review.Condition, e *Estimate, floor series.Optional[float64]) (compare.Result, string) {
 	switch {
 	case !e.Ratio.Known:
 		return compare.Unclear, "no pair of blocks has this value"
@@ -216,9 +216,9 @@ func (p *Plan) check(limit *review.Condition, e *Estimate, floor series.Optional
 	case !p.NoControl && !floor.Known:
 		return compare.Unclear, e.text() + ": the noise floor is not known yet"
 	}
-	isBelow := limit.Compare[0] == '<'
-	beyond := isBelow && e.High.Value < limit.Bound || !isBelow && e.Low.Value > limit.Bound
-	within := isBelow && e.Low.Value > limit.Bound || !isBelow && e.High.Value < limit.Bound
+	isBelow := condition.Compare[0] == '<'
+	beyond := isBelow && e.High.Value < condition.Bound || !isBelow && e.Low.Value > condition.Bound
+	within := isBelow && e.Low.Value > condition.Bound || !isBelow && e.High.Value < condition.Bound
 	isNoise := !p.NoControl && math.Abs(math.Log(e.Ratio.Value)) <= math.Log1p(floor.Value)
 	switch {
 	case beyond && isNoise:
@@ -246,22 +246,22 @@ func (e *Estimate) text() string {
 // percent formats a ratio as a difference in percent, without the sign.
 func percent(ratio float64) string { return fmt.Sprintf("%+.1f", 100*(ratio-1)) }
 
-// decided reports whether all limits are decided or, without any, whether each arm has a verdict.
+// decided reports whether all conditions are decided or, without any, whether each arm has a verdict.
 func (p *Plan) decided(blocks []Block) bool {
-	limits := 0
-	for _, limit := range p.Limits() {
-		if !limit.Relative {
+	conditions := 0
+	for _, condition := range p.Conditions() {
+		if !condition.Relative {
 			continue
 		}
-		limits++
-		e := p.Compare(blocks, limit.Name())
+		conditions++
+		e := p.Compare(blocks, condition.Name())
 		for i := range e.Arms {
-			if result, _ := p.check(limit, &e.Arms[i].Estimate, e.Floor); result == compare.Unclear {
+			if result, _ := p.check(condition, &e.Arms[i].Estimate, e.Floor); result == compare.Unclear {
 				return false
 			}
 		}
 	}
-	if limits > 0 {
+	if conditions > 0 {
 		return true
 	}
 	for _, one := range p.Compare(blocks, p.Measure).Arms {

@@ -53,7 +53,7 @@ type Plan struct {
 	Measure string `json:"measure"`
 	// Limit is the difference that matters, as a share.
 	Limit float64 `json:"limit"`
-	// FailIf are limits, as [review.ParseLimit] reads them.
+	// FailIf are conditions, as [review.ParseRelative] reads them.
 	FailIf []string `json:"fail_if,omitempty"`
 	// NoControl: the first arm is not compared with itself.
 	NoControl bool `json:"no_control,omitempty"`
@@ -84,18 +84,18 @@ func (p *Plan) Check() error {
 		return fmt.Errorf("--measure %w", err)
 	}
 	for _, text := range p.FailIf {
-		if _, err := review.ParseLimit(text); err != nil {
+		if _, err := review.ParseRelative(text); err != nil {
 			return fmt.Errorf("--fail-if %w", err)
 		}
 	}
 	return nil
 }
 
-// Limits returns the limits; Check has read them before.
-func (p *Plan) Limits() []*review.Condition {
+// Conditions returns the conditions of FailIf; Check has read them before.
+func (p *Plan) Conditions() []*review.Condition {
 	var all []*review.Condition
 	for _, text := range p.FailIf {
-		if c, err := review.ParseLimit(text); err == nil {
+		if c, err := review.ParseRelative(text); err == nil {
 			all = append(all, c)
 		}
 	}
@@ -103,10 +103,10 @@ func (p *Plan) Limits() []*review.Condition {
 }
 
 // measures returns the names of the measures that the plan needs: its own, then the measures of
-// relative limits.
+// relative conditions.
 func (p *Plan) measures() []string {
 	names := []string{p.Measure}
-	for _, c := range p.Limits() {
+	for _, c := range p.Conditions() {
 		if c.Relative && !slices.Contains(names, c.Name()) {
 			names = append(names, c.Name())
 		}

@@ -174,7 +174,7 @@ func TestCourse(t *testing.T) {
 			t.Errorf("what is missing is not said: %s", r.Summary[0])
 		}
 		if len(p.FailIf) > 0 && r.Check(Blocks(s))[0].Result != "held" {
-			t.Errorf("%s: %+v", c.name, r.Comparison.Limits)
+			t.Errorf("%s: %+v", c.name, r.Comparison.Conditions)
 		}
 		t.Logf("%s: %s; %d blocks", c.name, r.Summary[0], len(s.Steps))
 	}

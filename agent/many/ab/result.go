@@ -365,8 +365,8 @@ func (r *Result) incidents() []string {
 	return lines
 }
 
-// Check applies the limits; absolute ones to the pooled blocks.
-func (r *Result) Check(blocks []Block) []compare.LimitResult {
+// Check applies the conditions; absolute ones to the pooled blocks.
+func (r *Result) Check(blocks []Block) []compare.ConditionResult {
 	c := r.Comparison
 	if c == nil {
 		c = &compare.Comparison{}
@@ -375,25 +375,25 @@ func (r *Result) Check(blocks []Block) []compare.LimitResult {
 		}
 		r.Comparison = c
 	}
-	for _, limit := range r.plan.Limits() {
-		if !limit.Relative {
-			c.Check([]*review.Condition{limit}, r.Groups)
+	for _, condition := range r.plan.Conditions() {
+		if !condition.Relative {
+			c.Check([]*review.Condition{condition}, r.Groups)
 			continue
 		}
-		e := r.plan.Compare(blocks, limit.Name())
+		e := r.plan.Compare(blocks, condition.Name())
 		for i := range e.Arms {
-			result, reason := r.plan.check(limit, &e.Arms[i].Estimate, e.Floor)
-			c.Limits = append(c.Limits, compare.LimitResult{Limit: limit.String(),
-				Group: r.plan.Arms[i+1].Title(), Result: result, Reason: limit.Name() + " " + reason})
+			result, reason := r.plan.check(condition, &e.Arms[i].Estimate, e.Floor)
+			c.Conditions = append(c.Conditions, compare.ConditionResult{Limit: condition.String(),
+				Group: r.plan.Arms[i+1].Title(), Result: result, Reason: condition.Name() + " " + reason})
 		}
 	}
-	return c.Limits
+	return c.Conditions
 }
 
-// Breaks reports whether an arm breaks a limit.
+// Breaks reports whether an arm breaks a condition.
 func (r *Result) Breaks(arm *ArmResult) bool {
-	return r.Comparison != nil && slices.ContainsFunc(r.Comparison.Limits, func(l compare.LimitResult) bool {
-		return l.Group == arm.Title() && l.Result == compare.Broken
+	return r.Comparison != nil && slices.ContainsFunc(r.Comparison.Conditions, func(c compare.ConditionResult) bool {
+		return c.Group == arm.Title() && c.Result == compare.Broken
 	})
 }
 

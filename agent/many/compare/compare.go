@@ -43,7 +43,7 @@ type Comparison struct {
 	// Statements of the servers, by the difference of their time per transaction.
 	Statements []StatementDifference `json:"statements,omitempty"`
 	// Limits are the results of --fail-if.
-	Limits []LimitResult `json:"limits,omitempty"`
+	Conditions []ConditionResult `json:"limits,omitempty"`
 	// Figures show the runs over a parameter, as requested by compare --x.
 	Figures []FigureData `json:"figures,omitempty"`
 	// Notes that concern the comparison as a whole.

@@ -100,9 +100,9 @@ func times(values []float64, factor float64) []float64 {
 }
 
 // checked compares two runs and applies a limit.
-func checked(t *testing.T, before, after Group, text string) (Sample, LimitResult) {
+func checked(t *testing.T, before, after Group, text string) (Sample, ConditionResult) {
 	t.Helper()
-	limit, err := review.ParseLimit(text)
+	limit, err := review.ParseRelative(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,11 +111,11 @@ func checked(t *testing.T, before, after Group, text string) (Sample, LimitResul
 	c.Check([]*review.Condition{limit}, groups)
 	for _, l := range c.Lines {
 		if l.Measure == limit.Name() {
-			return l.Samples[1], c.Limits[0]
+			return l.Samples[1], c.Conditions[0]
 		}
 	}
 	t.Fatalf("no %s in %+v", limit.Name(), c.Lines)
-	return Sample{}, LimitResult{}
+	return Sample{}, ConditionResult{}
 }
 
 // Regressions of two single runs of 600 s are found and break a limit of 3 %, whatever their

@@ -141,7 +141,7 @@ func (t *tracker) drainTimeout() time.Duration {
 	if s := t.meta.DrainTimeoutSeconds; s.Known {
 		return time.Duration(s.Value * float64(time.Second))
 	}
-	return t.opts.Limits().DrainTimeout
+	return t.opts.Bounds().DrainTimeout
 }
 
 // close writes the drain times and closes the run.

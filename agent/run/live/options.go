@@ -24,7 +24,7 @@ type Options struct {
 	Tools    func() tool.Set           // that can be recognised
 	Topology func() *topology.Topology // of the sampled servers: a new value after a change
 	Logs     func() []toollog.Log      // that tools write by themselves
-	Limits   func() Limits
+	Bounds   func() Bounds
 
 	// Sampler samples the servers; nil: nothing does.
 	Sampler Sampler
@@ -98,8 +98,8 @@ func (unsampled) ReadStatements(
 // isSampled reports whether anything samples the servers.
 func (o *Options) isSampled() bool { return o.Sampler != unsampled{} }
 
-// Limits bound what a Watcher keeps and follows at a time.
-type Limits struct {
+// Bounds are what a Watcher keeps and follows at a time.
+type Bounds struct {
 	DrainTimeout time.Duration // for runs without their own
 	MaxLive      int           // runs that are followed
 	MaxKept      int           // summaries of ended runs

@@ -82,7 +82,7 @@ func TestRecordingsHoweverRead(t *testing.T) {
 		appendTo(dir, rundir.StdoutFile, r.stdout[:len(r.stdout)/2])
 		appendTo(dir, rundir.StderrFile, r.stderr[:len(r.stderr)/2])
 	}
-	opts := Options{DataDir: data, Tools: func() tool.Set { return registry.Tools }, Limits: func() Limits { return Limits{MaxLive: len(all), MaxKept: len(all)} }}
+	opts := Options{DataDir: data, Tools: func() tool.Set { return registry.Tools }, Bounds: func() Bounds { return Bounds{MaxLive: len(all), MaxKept: len(all)} }}
 	w := watch(t, opts)
 	w.untilAll("followed", func(s []ingest.Snapshot) bool { return len(s) == len(all) })
 	w.stop()

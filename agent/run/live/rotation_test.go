@@ -46,7 +46,7 @@ func followUntilKilled(data, glob string) {
 	w := NewWatcher(Options{
 		DataDir: data, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)), Poll: 10 * time.Millisecond,
 		Tools:  func() tool.Set { return tool.Set{sysbench.Tool} },
-		Limits: func() Limits { return Limits{DrainTimeout: time.Hour, MaxLive: 64, MaxKept: 64} },
+		Bounds: func() Bounds { return Bounds{DrainTimeout: time.Hour, MaxLive: 64, MaxKept: 64} },
 		Logs:   func() []toollog.Log { return []toollog.Log{{Glob: glob, Tool: "sysbench"}} },
 	})
 	w.Run(context.Background())

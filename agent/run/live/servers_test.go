@@ -183,7 +183,7 @@ func TestServersAfterReload(t *testing.T) {
 	w := &watching{t: t}
 	opts := Options{
 		DataDir: data, Topology: now.Load, Poll: 10 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(log, nil)),
-		Limits: func() Limits { return Limits{DrainTimeout: time.Hour, MaxLive: 64, MaxKept: 64} },
+		Bounds: func() Bounds { return Bounds{DrainTimeout: time.Hour, MaxLive: 64, MaxKept: 64} },
 	}
 	w.Watcher = NewWatcher(opts)
 	var running sync.WaitGroup

@@ -57,7 +57,7 @@ func TestStallIsCaptured(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := watch(t, Options{
-		DataDir: data, Topology: serversOf(twoClusters...), Limits: func() Limits { return Limits{DrainTimeout: time.Millisecond, MaxLive: 1, MaxKept: 1} },
+		DataDir: data, Topology: serversOf(twoClusters...), Bounds: func() Bounds { return Bounds{DrainTimeout: time.Millisecond, MaxLive: 1, MaxKept: 1} },
 		Witnesses: testimony(func(_ context.Context, run string) []evidence.Answer {
 			a := evidence.Answer{Target: "b1", Engine: "mysql", Active: 4}
 			for i := range 4 {

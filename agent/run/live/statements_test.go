@@ -38,7 +38,7 @@ func TestStatementsAreRead(t *testing.T) {
 	asked := map[string]int{}
 	begun := make(chan struct{})
 	w := watch(t, Options{
-		DataDir: data, Topology: serversOf(twoClusters...), Limits: func() Limits { return Limits{DrainTimeout: time.Millisecond, MaxLive: 1, MaxKept: 1} },
+		DataDir: data, Topology: serversOf(twoClusters...), Bounds: func() Bounds { return Bounds{DrainTimeout: time.Millisecond, MaxLive: 1, MaxKept: 1} },
 		Sampler: statementsSampler(func(_ context.Context, targets map[string]*engine.StatementReading) map[string]engine.StatementsAnswer {
 			mu.Lock()
 			defer mu.Unlock()

@@ -173,7 +173,7 @@ func (w *Watcher) trackers() []*tracker {
 
 // scan starts to follow new runs, reads ended ones and forgets removed ones.
 func (w *Watcher) scan(ctx context.Context, followers *sync.WaitGroup) {
-	limits := w.opts.Limits()
+	bounds := w.opts.Bounds()
 	ids, changed, err := w.listing.IDs()
 	if err != nil {
 		if time.Since(w.listFault) >= time.Minute {
@@ -182,14 +182,14 @@ func (w *Watcher) scan(ctx context.Context, followers *sync.WaitGroup) {
 		}
 		return
 	}
-	if !changed && !w.rescan.Swap(false) && !w.unsettled(limits) {
+	if !changed && !w.rescan.Swap(false) && !w.unsettled(bounds) {
 		return
 	}
 	if len(w.opts.Only) > 0 {
 		ids = slices.DeleteFunc(ids, func(id string) bool { return !slices.Contains(w.opts.Only, id) })
 	}
 	w.forget(ids)
-	w.applyLimits(limits)
+	w.applyBounds(bounds)
 	waiting := 0
 	ended := 0
 	var logRuns []*rundir.Meta
@@ -210,7 +210,7 @@ func (w *Watcher) scan(ctx context.Context, followers *sync.WaitGroup) {
 		case !ok:
 		case meta.Closed():
 			ended++
-			w.addEnded(ctx, dir, meta, ended <= limits.MaxKept)
+			w.addEnded(ctx, dir, meta, ended <= bounds.MaxKept)
 		case meta.Log != nil && !meta.Ended():
 			// The follower of its log file handles it.
 		default:
@@ -245,10 +245,10 @@ func (w *Watcher) addEnded(ctx context.Context, dir rundir.Directory, meta rundi
 }
 
 // unsettled reports whether a scan may find something although no run was added or removed.
-func (w *Watcher) unsettled(l Limits) bool {
+func (w *Watcher) unsettled(b Bounds) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.waiting > 0 || len(w.damaged) > 0 || l.MaxKept != w.kept.limit
+	return w.waiting > 0 || len(w.damaged) > 0 || b.MaxKept != w.kept.limit
 }
 
 func (w *Watcher) known(id string) bool {
@@ -314,7 +314,7 @@ func (w *Watcher) start(ctx context.Context, dir rundir.Directory, meta rundir.M
 	if err != nil {
 		return true // being removed
 	}
-	maxLive := w.opts.Limits().MaxLive
+	maxLive := w.opts.Bounds().MaxLive
 	w.mu.Lock()
 	if w.full(owner, maxLive) {
 		if w.waiting == 0 {
@@ -361,10 +361,10 @@ func (w *Watcher) keep(snap ingest.Snapshot) {
 	w.kept.add(snap)
 }
 
-// applyLimits applies changed limits to the kept runs.
-func (w *Watcher) applyLimits(l Limits) {
+// applyBounds applies changed bounds to the kept runs.
+func (w *Watcher) applyBounds(b Bounds) {
 	w.mu.Lock()
-	dropped := w.kept.setLimit(l.MaxKept)
+	dropped := w.kept.setLimit(b.MaxKept)
 	w.mu.Unlock()
 	if dropped {
 		w.opts.Sink.Changed()

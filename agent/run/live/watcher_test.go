@@ -101,8 +101,8 @@ func watch(t *testing.T, opts Options, adapt ...func(*Watcher)) *watching {
 	if opts.Tools == nil {
 		opts.Tools = func() tool.Set { return tool.Set{sysbench.Tool} }
 	}
-	if opts.Limits == nil {
-		opts.Limits = func() Limits { return Limits{DrainTimeout: time.Hour, MaxLive: 64, MaxKept: 64} }
+	if opts.Bounds == nil {
+		opts.Bounds = func() Bounds { return Bounds{DrainTimeout: time.Hour, MaxLive: 64, MaxKept: 64} }
 	}
 	opts.Poll = 10 * time.Millisecond
 	opts.Logger = slog.New(slog.DiscardHandler)
@@ -326,7 +326,7 @@ func TestKeptRunsAreBounded(t *testing.T) {
 	}
 	var limit atomic.Int64
 	limit.Store(2)
-	w := watch(t, Options{DataDir: data, Limits: func() Limits { return Limits{MaxLive: 1, MaxKept: int(limit.Load())} }})
+	w := watch(t, Options{DataDir: data, Bounds: func() Bounds { return Bounds{MaxLive: 1, MaxKept: int(limit.Load())} }})
 	kept := func(want string) {
 		t.Helper()
 		w.untilAll("kept "+want, func(snaps []ingest.Snapshot) bool {
@@ -366,7 +366,7 @@ func TestOneUserLeavesRoom(t *testing.T) {
 	for i := range 5 {
 		create(fmt.Sprintf("held%d", i), 1234)
 	}
-	w := watch(t, Options{DataDir: data, Limits: func() Limits { return Limits{DrainTimeout: time.Hour, MaxLive: 4, MaxKept: 1} }})
+	w := watch(t, Options{DataDir: data, Bounds: func() Bounds { return Bounds{DrainTimeout: time.Hour, MaxLive: 4, MaxKept: 1} }})
 	w.untilAll("a run of each user", func(snaps []ingest.Snapshot) bool {
 		return len(snaps) == 4 && snaps[0].Meta.ID == "a" && w.Waiting() == 2
 	})
@@ -584,7 +584,7 @@ func TestDrainTimeoutOfTheRun(t *testing.T) {
 	}
 	claim.Release()
 	w := watch(t, Options{
-		DataDir: data, Limits: func() Limits { return Limits{DrainTimeout: time.Hour, MaxLive: 1, MaxKept: 1} },
+		DataDir: data, Bounds: func() Bounds { return Bounds{DrainTimeout: time.Hour, MaxLive: 1, MaxKept: 1} },
 		Topology: serversOf(engine.Target{Name: "writer", Address: "127.0.0.1:3306", Cluster: "c"}, engine.Target{Name: "dead", Address: "127.0.0.1:3307", Cluster: "c"}),
 	})
 	if s := w.until("one", "over", over); !s.Meta.Drain["dead"].TimedOut {

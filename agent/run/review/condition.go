@@ -33,7 +33,7 @@ var conditionText = regexp.MustCompile(`^\s*([a-z][a-z0-9_.]*)\s*(<=|>=|<|>)\s*(
 
 // ParseCondition reads tps<1000, p95>100ms, lag>10s, errors>1% and the like.
 func ParseCondition(text string) (*Condition, error) {
-	c, err := ParseLimit(text)
+	c, err := ParseRelative(text)
 	if err == nil && c.Relative {
 		return nil, fmt.Errorf("%q: a change relative to a baseline can only be used to compare runs", c.text)
 	}
@@ -116,10 +116,10 @@ func ParseName(name string) (*Condition, error) {
 	return c, nil
 }
 
-// ParseLimit reads a condition that may be relative to a baseline: tps<-5% is met by
+// ParseRelative reads a condition that may be relative to a baseline: tps<-5% is met by
 // a throughput that is more than 5 % lower, p99>+10% by a latency more than 10 %
 // higher. A relative bound has a sign.
-func ParseLimit(text string) (*Condition, error) {
+func ParseRelative(text string) (*Condition, error) {
 	m := conditionText.FindStringSubmatch(text)
 	if m == nil {
 		return nil, fmt.Errorf("%q is not like p95>100ms, tps<1000, lag>10s or errors>0", text)

@@ -38,14 +38,14 @@ func (p *ABPage) Layout() []document.Section {
 	var d document.Document
 	d.Add("verdict", "Verdict", p.verdict(), document.Block{Code: r.Bars(), Unprinted: true})
 	if r.Comparison != nil {
-		d.Add("limits", "Limits", document.Table(r.Comparison.LimitTable()))
+		d.Add("limits", "Limits", document.Table(r.Comparison.ConditionTable()))
 	}
 	d.Add("trust", "How far to trust it", document.List(r.Trust...))
 	d.Add("figures", "Blocks and interval", document.Block{Drawings: plotDrawings(p.plots())})
 	d.Add("failed", "Blocks without a result", document.List(r.Failures()...))
 	if c := r.Comparison; c != nil && len(c.Lines) > 0 {
 		pooled := ComparisonPage{Comparison: *c}
-		pooled.Limits = nil // shown above
+		pooled.Conditions = nil // shown above
 		for _, s := range pooled.Layout() {
 			if s.ID == "summary" {
 				s.Title = "What paid for it"

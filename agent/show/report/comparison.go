@@ -44,7 +44,7 @@ func (p *ComparisonPage) Layout() []document.Section {
 	c := &p.Comparison
 	var d document.Document
 	d.Add("summary", "What differs", append(p.differing(), document.Prose(c.Summary...))...)
-	d.Add("limits", "Limits", document.Table(c.LimitTable()))
+	d.Add("limits", "Limits", document.Table(c.ConditionTable()))
 	if c.Arranged == nil && len(c.Groups) > 1 {
 		more, folded, details := document.Table(c.MoreTable()), document.Table(c.FoldedTable()), document.Table(c.DetailTable())
 		more.Fold = table.Plural(len(more.Rows), "more row")

@@ -27,13 +27,13 @@ func TestConditionsOfAnyMeasure(t *testing.T) {
 		"cpu_busy>+5%": compare.Broken, "cpu_busy>+50%": compare.Held, "cpu_busy>55%": compare.Broken, "cpu_busy>70%": compare.Held, "threads_running>7": compare.Unclear,
 		"cpu_iowait>1%": compare.Unclear, "cpu_iowait>+1%": compare.Unclear,
 	} {
-		limit, err := review.ParseLimit(text)
+		limit, err := review.ParseRelative(text)
 		if err != nil {
 			t.Fatal(err)
 		}
 		c := compare.Compare(groups, nil)
 		c.Check([]*review.Condition{limit}, groups)
-		if got := c.Limits[0]; got.Result != want {
+		if got := c.Conditions[0]; got.Result != want {
 			t.Errorf("%s: %s (%s), want %s", text, got.Result, got.Reason, want)
 		}
 	}

@@ -75,7 +75,7 @@ func newSite(t testing.TB, only ...string) *site {
 	})
 	s.watcher = live.NewWatcher(live.Options{
 		DataDir: s.dataDir, Only: only, Tools: tools, Logger: quiet, Poll: 20 * time.Millisecond,
-		Limits:   func() live.Limits { return live.Limits{MaxLive: 64, MaxKept: 256} },
+		Bounds:   func() live.Bounds { return live.Bounds{MaxLive: 64, MaxKept: 256} },
 		Topology: func() *topology.Topology { return places },
 		Sink:     sink{page: s.page, began: &s.began},
 	})

@@ -41,18 +41,18 @@ func TestLimits(t *testing.T) {
 		"a change from nothing": {"errors>+10%", []float64{1000, 1001}, []float64{1000, 1001}, Unclear},
 	} {
 		groups := []Group{repeats("direct", 16, c.a...), repeats("atlas", 16, c.b...)}
-		limit, err := review.ParseLimit(c.limit)
+		limit, err := review.ParseRelative(c.limit)
 		if err != nil {
 			t.Fatal(err)
 		}
 		got := Compare(groups, []string{"via"})
 		got.Check([]*review.Condition{limit}, groups)
-		if len(got.Limits) != 1 || got.Limits[0].Result != c.want || got.Limits[0].Reason == "" || got.Verdict() != c.want {
-			t.Errorf("%s: %+v, want %s", name, got.Limits, c.want)
+		if len(got.Conditions) != 1 || got.Conditions[0].Result != c.want || got.Conditions[0].Reason == "" || got.Verdict() != c.want {
+			t.Errorf("%s: %+v, want %s", name, got.Conditions, c.want)
 		}
 	}
 	for _, text := range []string{"tps<-5", "tps>-5%", "p99<+10%", "tps<-100%", "tps", "nothing<-5%", "tps<-5ms"} {
-		if _, err := review.ParseLimit(text); err == nil {
+		if _, err := review.ParseRelative(text); err == nil {
 			t.Errorf("%q was accepted", text)
 		}
 	}
@@ -90,7 +90,7 @@ func noisy1800(random *rand.Rand, level, noise float64) []float64 {
 func TestSingleRuns(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 11))
 	differ := 0
-	limit, err := review.ParseLimit("tps<-5%")
+	limit, err := review.ParseRelative("tps<-5%")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,8 +102,8 @@ func TestSingleRuns(t *testing.T) {
 		groups := []Group{single("direct", noisy1800(random, 1000, 0.1)), single("atlas", noisy1800(random, 500, 0.1))}
 		c = Compare(groups, []string{"via"})
 		c.Check([]*review.Condition{limit}, groups)
-		if s := c.Lines[0].Samples[1]; s.Verdict != RunsDiffer || c.Verdict() != Broken || !strings.Contains(c.Limits[0].Reason, "within these two runs") {
-			t.Fatalf("half the throughput: %s, %+v", s.difference(), c.Limits)
+		if s := c.Lines[0].Samples[1]; s.Verdict != RunsDiffer || c.Verdict() != Broken || !strings.Contains(c.Conditions[0].Reason, "within these two runs") {
+			t.Fatalf("half the throughput: %s, %+v", s.difference(), c.Conditions)
 		}
 	}
 	if differ > 5 {
@@ -173,7 +173,7 @@ func TestJUnit(t *testing.T) {
 	groups := []Group{repeats("direct", 16, 1000, 1001, 1002, 1003), repeats("<b> & \"c\"", 16, 800, 801, 802, 803)}
 	c := Compare(groups, []string{"via"})
 	for _, text := range []string{"tps<-5%", "tps<-50%", "lag>1s"} {
-		limit, err := review.ParseLimit(text)
+		limit, err := review.ParseRelative(text)
 		if err != nil {
 			t.Fatal(err)
 		}

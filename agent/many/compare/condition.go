@@ -11,11 +11,11 @@ import (
 	"github.com/benchwatch/benchwatch/agent/run/review"
 )
 
-// Result is the result of a limit.
+// Result is the result of a condition.
 type Result string
 
 const (
-	// Held: the group is on the right side of the limit by more than noise.
+	// Held: the group is on the right side of the bound by more than noise.
 	Held Result = "held"
 	// Broken: the group is on the wrong side by more than noise.
 	Broken Result = "broken"
@@ -23,8 +23,8 @@ const (
 	Unclear Result = "unclear"
 )
 
-// LimitResult is a limit, applied to a group and a combination.
-type LimitResult struct {
+// ConditionResult is a condition, applied to a group and a combination.
+type ConditionResult struct {
 	Limit       string   `json:"limit"`
 	Group       string   `json:"group"`
 	Combination []string `json:"combination,omitempty"`
@@ -33,31 +33,31 @@ type LimitResult struct {
 	Reason string `json:"reason"`
 }
 
-// Check applies limits to every group except the first, combination by combination. A relative
-// limit is broken if the group is worse, by more than noise, than a baseline reduced by the whole
-// limit; it holds if the group is better than that. An absolute limit is broken if all runs of the
-// group exceed it, and holds if none does. It is unclear if the group lacks the measure.
-func (c *Comparison) Check(limits []*review.Condition, groups []Group) {
-	for _, limit := range limits {
+// Check applies conditions to every group except the first, combination by combination. A relative
+// condition is broken if the group is worse, by more than noise, than a baseline reduced by the whole
+// bound; it is held if the group is better than that. An absolute condition is broken if all runs of the
+// group exceed it, and held if none does. It is unclear if the group lacks the measure.
+func (c *Comparison) Check(conditions []*review.Condition, groups []Group) {
+	for _, condition := range conditions {
 		for i := 1; i < len(groups); i++ {
 			for _, x := range c.Combinations {
-				r := LimitResult{Limit: limit.String(), Group: groups[i].Name, Combination: x.Values}
-				if limit.Relative {
-					r.Result, r.Reason = checkChange(limit, groups, i, x)
+				r := ConditionResult{Limit: condition.String(), Group: groups[i].Name, Combination: x.Values}
+				if condition.Relative {
+					r.Result, r.Reason = checkChange(condition, groups, i, x)
 				} else {
-					r.Result, r.Reason = checkValues(limit, &groups[i], x.Runs[i])
+					r.Result, r.Reason = checkValues(condition, &groups[i], x.Runs[i])
 				}
-				c.Limits = append(c.Limits, r)
+				c.Conditions = append(c.Conditions, r)
 			}
 		}
 	}
 }
 
-// Verdict of all limits: broken if one is broken, else unclear if one is unclear.
+// Verdict of all conditions: broken if one is broken, else unclear if one is unclear.
 func (c *Comparison) Verdict() Result {
 	worst := Held
-	for i := range c.Limits {
-		switch c.Limits[i].Result {
+	for i := range c.Conditions {
+		switch c.Conditions[i].Result {
 		case Broken:
 			return Broken
 		case Unclear:
@@ -67,12 +67,12 @@ func (c *Comparison) Verdict() Result {
 	return worst
 }
 
-func checkValues(limit *review.Condition, g *Group, runs []int) (Result, string) {
+func checkValues(condition *review.Condition, g *Group, runs []int) (Result, string) {
 	rows := make([]review.Row, len(runs))
 	for i, j := range runs {
 		rows[i] = g.Runs[j]
 	}
-	m, ok := limit.Measure(rows)
+	m, ok := condition.Measure(rows)
 	if !ok {
 		return Unclear, "the runs have no such value"
 	}
@@ -85,7 +85,7 @@ func checkValues(limit *review.Condition, g *Group, runs []int) (Result, string)
 		}
 		known++
 		values = append(values, v)
-		if limit.Exceeds(v) {
+		if condition.Exceeds(v) {
 			exceeding++
 		}
 	}
@@ -104,12 +104,12 @@ func checkValues(limit *review.Condition, g *Group, runs []int) (Result, string)
 	return Unclear, fmt.Sprintf("%s: %d of %s exceed it", text, exceeding, table.Plural(known, "run"))
 }
 
-func checkChange(limit *review.Condition, groups []Group, group int, x combination) (Result, string) {
+func checkChange(condition *review.Condition, groups []Group, group int, x combination) (Result, string) {
 	var rows []review.Row
 	for i := range groups {
 		rows = append(rows, groups[i].Runs...)
 	}
-	m, ok := limit.Measure(rows)
+	m, ok := condition.Measure(rows)
 	if !ok {
 		return Unclear, "the runs have no such value"
 	}
@@ -127,16 +127,16 @@ func checkChange(limit *review.Condition, groups []Group, group int, x combinati
 	if shape := s.shapeText(); shape != "" {
 		text += ": " + shape
 	}
-	result, proof := decide(limit, &l, group)
+	result, proof := decide(condition, &l, group)
 	return result, text + "; " + proof
 }
 
-// decide applies a relative limit to a group with a one-sided test. A value beyond the limit is
+// decide applies a relative condition to a group with a one-sided test. A value beyond the bound is
 // never held, and one within it never broken.
-func decide(limit *review.Condition, l *Line, group int) (Result, string) {
-	s, e := &l.Samples[group], l.evidence(group, limit.Bound)
-	isBeyond := limit.Exceeds(s.Ratio.Value)
-	p, side, result, toLower := e.sides.Lower, "lower", Held, (limit.Compare[0] == '<') == isBeyond
+func decide(condition *review.Condition, l *Line, group int) (Result, string) {
+	s, e := &l.Samples[group], l.evidence(group, condition.Bound)
+	isBeyond := condition.Exceeds(s.Ratio.Value)
+	p, side, result, toLower := e.sides.Lower, "lower", Held, (condition.Compare[0] == '<') == isBeyond
 	if !toLower {
 		p, side = e.sides.Higher, "higher"
 	}
@@ -152,7 +152,7 @@ func decide(limit *review.Condition, l *Line, group int) (Result, string) {
 		return result, fmt.Sprintf("%s than the limit: %s, %s", side, runs, probability(p))
 	case e.verdict == RunsApart && e.isLower == toLower:
 		return result, side + " than the limit: within these two runs, which do not overlap"
-	case isBeyond && limit.Compare[0] == '<' && s.stalls() && s.Shape.Slow[1].Lost-s.Shape.Slow[0].Lost >= 1-limit.Bound:
+	case isBeyond && condition.Compare[0] == '<' && s.stalls() && s.Shape.Slow[1].Lost-s.Shape.Slow[0].Lost >= 1-condition.Bound:
 		return Broken, fmt.Sprintf("the %s of this run alone lose %s, the %[1]s of the baseline %[3]s",
 			s.Shape.Kind, table.Share(s.Shape.Slow[1].Lost), table.Share(s.Shape.Slow[0].Lost))
 	case e.verdict == Single:
@@ -165,7 +165,7 @@ func decide(limit *review.Condition, l *Line, group int) (Result, string) {
 	return Unclear, fmt.Sprintf("the noise is too large to say (%s)", probability(p))
 }
 
-// JUnit writes the limits as XML for continuous integration systems, a test case per limit. An
+// JUnit writes the conditions as XML for continuous integration systems, a test case for each. An
 // unclear one is skipped, or fails if strict.
 func (c *Comparison) JUnit(w io.Writer, strict bool) error {
 	type message struct {
@@ -185,9 +185,9 @@ func (c *Comparison) JUnit(w io.Writer, strict bool) error {
 		Failures int        `xml:"failures,attr"`
 		Skipped  int        `xml:"skipped,attr"`
 		Cases    []testCase `xml:"testcase"`
-	}{Name: "benchwatch compare", Tests: len(c.Limits)}
-	for i := range c.Limits {
-		r := &c.Limits[i]
+	}{Name: "benchwatch compare", Tests: len(c.Conditions)}
+	for i := range c.Conditions {
+		r := &c.Conditions[i]
 		t := testCase{Class: "benchwatch." + r.Group, Name: strings.Join(append([]string{r.Limit}, c.named(r.Combination)...), " ")}
 		switch {
 		case r.Result == Broken || r.Result == Unclear && strict:
@@ -222,11 +222,11 @@ func (c *Comparison) named(values []string) []string {
 	return all
 }
 
-// LimitTable has a row for each limit.
-func (c *Comparison) LimitTable() *table.Table {
+// ConditionTable has a row for each condition.
+func (c *Comparison) ConditionTable() *table.Table {
 	t := table.New(table.Named("limit", "group", "result", "reason")...)
-	for i := range c.Limits {
-		r := &c.Limits[i]
+	for i := range c.Conditions {
+		r := &c.Conditions[i]
 		t.Add(table.Text(strings.Join(append([]string{r.Limit}, c.named(r.Combination)...), " ")),
 			table.Text(r.Group), table.Text(string(r.Result)), table.Text(r.Reason))
 	}
