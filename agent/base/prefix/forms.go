@@ -747,8 +747,12 @@ func isNumbers(text []byte) bool {
 	return digits
 }
 
-// quotation is the sign with which mail programs and Markdown quote a line.
+// quotation is the sign with which mail programs and Markdown quote a line. Many of them are a tool's own, such as
+// HammerDB's ">>>>> PROC: NEWORD".
 func quotation(_ *Stripper, line []byte, _ *Line) ([]byte, bool) {
+	if bytes.HasPrefix(line, []byte(">>>>")) {
+		return nil, false
+	}
 	return trimBlank(line[1:]), true
 }
 

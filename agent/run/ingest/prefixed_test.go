@@ -172,6 +172,9 @@ func TestOwnTextIsKept(t *testing.T) {
 					if r.Kind == tool.Error || r.Failed {
 						messages = append(messages, fmt.Sprintf("%s %d %v %s", r.Kind, r.Run, r.Failed, r.Message))
 					}
+					if r.Kind == tool.Summary {
+						messages = append(messages, fmt.Sprintf("summary of run %d: latencies %t", r.Run, len(r.Latencies) > 0))
+					}
 				})
 				return messages
 			}
