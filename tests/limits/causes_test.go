@@ -33,6 +33,9 @@ type planted struct {
 	prepare, remedy, undo []string
 	event                 string
 	args, better          []string
+	// cheaper: the advice saves CPU, so that the gain is the CPU time of tool and servers for each transaction. Otherwise it
+	// saves waiting, and the gain is the throughput. What other programs take of a full machine changes only the latter.
+	cheaper bool
 	// restarted are the settings of a server that is started anew for the remedied run, if the advice needs that.
 	restarted []string
 	// setup starts other servers than one MariaDB with these settings.
@@ -76,7 +79,7 @@ func TestCauses(t *testing.T) {
 			}
 			execute([]string{"GRANT SELECT ON performance_schema.* TO monitor@127.0.0.1"})
 			execute(c.prepare)
-			run := func(id, event string) (*limits.Verdict, float64) {
+			run := func(id, event string) (*limits.Verdict, trial) {
 				args := append([]string{"--threads=4", "--time=12"}, c.args...)
 				if id == "remedied" && len(c.better) > 1 {
 					args = append(args, c.better[1:]...)
@@ -89,11 +92,13 @@ func TestCauses(t *testing.T) {
 					during = func(meta rundir.Meta) { c.during(t, l, meta) }
 				}
 				v, foreign := l.one(t, id, during, args...)
-				t.Logf("%s: %.0f transactions/s, other programs %.0f %% of the CPU", id, l.tps(t, id), foreign*100)
+				tps, transactions := l.made(t, id)
+				one := trial{tps: tps, cpu: l.spent / transactions}
+				t.Logf("%s: %s, other programs %.0f %% of the CPU", id, one, foreign*100)
 				logCauses(t, &v)
-				return &v, foreign
+				return &v, one
 			}
-			v, foreign := run("planted", c.event)
+			v, before := run("planted", c.event)
 			c.judge(t, v)
 			if len(c.remedy)+len(c.better) == 0 && c.during == nil {
 				return
@@ -106,21 +111,35 @@ func TestCauses(t *testing.T) {
 			if len(c.better) > 0 && c.better[0] != "" {
 				event = c.better[0]
 			}
-			before := l.tps(t, "planted")
-			_, foreignAfter := run("remedied", event)
+			_, after := run("remedied", event)
 			execute(c.undo)
-			gained(t, name, c.cause, before, l.tps(t, "remedied"), (1-foreign)/(1-foreignAfter))
+			gained(t, name, c.cause, c.cheaper, before, after)
 		})
 	}
 }
 
-// gained logs what the advice changed, and fails the test if it did not help. cores is how much more of the machine the
-// first run had than the second one: what other programs took differs.
-func gained(t *testing.T, name, cause string, before, after, cores float64) {
+// trial is a run before or after the advice: transactions a second, and the CPU time in seconds that tool and servers used
+// for each.
+type trial struct{ tps, cpu float64 }
+
+func (r trial) String() string {
+	return fmt.Sprintf("%.0f transactions/s, %.3g ms of CPU for each", r.tps, r.cpu*1000)
+}
+
+// leastGain is what advice must change: a tenth is more than runs of some seconds differ by in CPU time.
+const leastGain = 1.1
+
+// gained logs what the advice changed, and fails the test if it did not help: in CPU time for each transaction if it
+// makes them cheaper, else in throughput.
+func gained(t *testing.T, name, cause string, cheaper bool, before, after trial) {
 	t.Helper()
-	t.Logf("GAIN | %s | %s | %.0f | %.0f | × %.1f, × %.1f for the same part of the cores", name, cause, before, after, after/before, after/before*cores)
-	if after < 1.1*before && after*cores < 1.1*before {
-		t.Errorf("the advice against %q does not help: %.0f and %.0f transactions/s", cause, before, after)
+	of, gain := "throughput", after.tps/before.tps
+	if cheaper {
+		of, gain = "CPU for each transaction", before.cpu/after.cpu
+	}
+	t.Logf("GAIN | %s | %s | %.0f | %.0f | × %.1f in %s", name, cause, before.tps, after.tps, gain, of)
+	if !(gain >= leastGain) {
+		t.Errorf("the advice against %q does not help: %s, then %s", cause, before, after)
 	}
 }
 
@@ -191,16 +210,18 @@ func logCauses(t *testing.T, v *limits.Verdict) {
 	}
 }
 
-// tps is the throughput of a run.
-func (l *lab) tps(t *testing.T, id string) float64 {
+// made returns the transactions of a run, a second and together.
+func (l *lab) made(t *testing.T, id string) (perSecond, all float64) {
 	t.Helper()
 	out, err := exec.Command(env.binary, "report", id, "--config.file="+l.Config, "--format=json").Output()
 	must(t, err)
 	var report struct {
 		Runs []struct {
 			TransactionsPerSecond float64 `json:"transactions_per_second"`
+			DurationSeconds       float64 `json:"duration_seconds"`
 		}
 	}
 	must(t, json.Unmarshal(out, &report))
-	return report.Runs[0].TransactionsPerSecond
+	r := report.Runs[0]
+	return r.TransactionsPerSecond, r.TransactionsPerSecond * r.DurationSeconds
 }

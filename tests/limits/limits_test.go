@@ -37,6 +37,8 @@ type lab struct {
 	generators int
 	// dir is where the tool is started; empty: here.
 	dir string
+	// spent is the CPU time in seconds that tools and servers used in the last run.
+	spent float64
 }
 
 func newLab(t *testing.T, g *servers.Group, sampled, used string) *lab {
@@ -78,13 +80,14 @@ func (l *lab) one(t *testing.T, id string, during func(meta rundir.Meta), args .
 		cmd.Dir = l.dir
 		return agents.StartCommand(t, cmd)
 	}
-	own := func() (sum float64) {
+	ofServers := func() (sum float64) {
 		for n := 1; n <= l.group.N; n++ {
 			sum += cpuOf(t, l.group.PID(n))
 		}
-		return sum + cpuOf(t, l.Cmd.Process.Pid) + cpuOf(t, os.Getpid())
+		return sum
 	}
-	begin, before, ownBefore := time.Now(), taken(t), own()
+	own := func() float64 { return ofServers() + cpuOf(t, l.Cmd.Process.Pid) + cpuOf(t, os.Getpid()) }
+	begin, before, ownBefore, serversBefore := time.Now(), taken(t), own(), ofServers()
 	var wrappers []*agents.Process
 	if l.generators == 1 {
 		wrappers = append(wrappers, start("--run-id="+id))
@@ -112,6 +115,7 @@ func (l *lab) one(t *testing.T, id string, during func(meta rundir.Meta), args .
 	}
 	seconds := time.Since(begin).Seconds()
 	u := used{all: taken(t) - before, own: own() - ownBefore + tools.Seconds()}
+	l.spent = ofServers() - serversBefore + tools.Seconds()
 	l.Closed(t, id, 60*time.Second)
 	out, err := exec.Command(env.binary, "report", id, "--config.file="+l.Config, "--format=json").Output()
 	if err != nil {

@@ -34,8 +34,9 @@ func TestMongoDBCauses(t *testing.T) {
 	fillMongoDB(t, client)
 	a := agents.New(t, env.binary, fmt.Sprintf("targets:\n  - {name: m1, engine: mongodb, address: '%s'}\n", g.Address(1)))
 	a.Again(t)
-	run := func(t *testing.T, id, workload string, threads int) (v *limits.Verdict, tps, foreign float64) {
+	run := func(t *testing.T, id, workload string, threads int) (v *limits.Verdict, one trial) {
 		t.Helper()
+		server := cpuOf(t, g.PID(1))
 		own := func() float64 { return cpuOf(t, g.PID(1)) + cpuOf(t, a.Cmd.Process.Pid) + cpuOf(t, os.Getpid()) }
 		begin, before, ownBefore := time.Now(), taken(t), own()
 		wrapper := agents.StartCommand(t, a.Command([]string{"--run-id=" + id, "--drain-timeout=2s"}, goYCSBCommand(t, g.Address(1), workload, "w=1", threads)...))
@@ -43,13 +44,15 @@ func TestMongoDBCauses(t *testing.T) {
 			t.Logf("exited with %d: %s", status, wrapper.Output(t))
 		}
 		tool := wrapper.Cmd.ProcessState.UserTime() + wrapper.Cmd.ProcessState.SystemTime()
-		foreign = used{all: taken(t) - before, own: own() - ownBefore + tool.Seconds()}.foreign(time.Since(begin).Seconds(), cores())
+		spent := cpuOf(t, g.PID(1)) - server + tool.Seconds()
+		foreign := used{all: taken(t) - before, own: own() - ownBefore + tool.Seconds()}.foreign(time.Since(begin).Seconds(), cores())
 		a.Closed(t, id, 60*time.Second)
 		out, err := exec.Command(env.binary, "report", id, "--config.file="+a.Config, "--format=json").Output()
 		must(t, err)
 		var report struct {
 			Runs []struct {
 				TransactionsPerSecond float64 `json:"transactions_per_second"`
+				DurationSeconds       float64 `json:"duration_seconds"`
 				Limits                *limits.Verdict
 			}
 		}
@@ -57,9 +60,11 @@ func TestMongoDBCauses(t *testing.T) {
 		if report.Runs[0].Limits == nil {
 			t.Fatalf("no verdict: %s", out)
 		}
-		t.Logf("%s: %.0f transactions/s, other programs %.0f %% of the CPU", id, report.Runs[0].TransactionsPerSecond, foreign*100)
-		logCauses(t, report.Runs[0].Limits)
-		return report.Runs[0].Limits, report.Runs[0].TransactionsPerSecond, foreign
+		r := report.Runs[0]
+		one = trial{tps: r.TransactionsPerSecond, cpu: spent / (r.TransactionsPerSecond * r.DurationSeconds)}
+		t.Logf("%s: %s, other programs %.0f %% of the CPU", id, one, foreign*100)
+		logCauses(t, r.Limits)
+		return r.Limits, one
 	}
 	index := func(name string) func(t *testing.T, c *mongo.Collection) {
 		return func(t *testing.T, c *mongo.Collection) {
@@ -99,7 +104,7 @@ func TestMongoDBCauses(t *testing.T) {
 			if c.plant != nil {
 				c.plant(t, client.Database("goycsb").Collection("usertable"))
 			}
-			v, before, foreign := run(t, id, c.workload, 8)
+			v, before := run(t, id, c.workload, 8)
 			p.judge(t, v)
 			if c.cause == "" {
 				return
@@ -111,8 +116,8 @@ func TestMongoDBCauses(t *testing.T) {
 			if better == "" {
 				better = c.workload
 			}
-			_, after, foreignAfter := run(t, id+"-remedied", better, 8)
-			gained(t, "MongoDB: "+c.workload, c.cause, before, after, (1-foreign)/(1-foreignAfter))
+			_, after := run(t, id+"-remedied", better, 8)
+			gained(t, "MongoDB: "+c.workload, c.cause, c.workload != "pausing", before, after) // all others cost CPU
 		})
 	}
 }

@@ -20,57 +20,57 @@ var scanning = []cause.Limit{cause.SharedCPU, cause.ServerCPU, cause.ProcessCPU,
 // causes are the causes that sysbench on one MariaDB can show.
 var causes = map[string]planted{
 	"no index": {
-		cause: "statements without an index", of: scanning,
+		cause: "statements without an index", cheaper: true, of: scanning,
 		event:  `con:query("SELECT id FROM sbtest1 WHERE pad = '" .. sysbench.rand.uniform(1, 99999) .. "'")`,
 		remedy: []string{"CREATE INDEX pad ON sbtest.sbtest1 (pad)"}, undo: []string{"DROP INDEX pad ON sbtest.sbtest1"},
 	},
 	"no index and no statements": {
-		cause: "statements without an index", of: scanning, settings: []string{"performance_schema=OFF"},
+		cause: "statements without an index", cheaper: true, of: scanning, settings: []string{"performance_schema=OFF"},
 		event:  `con:query("SELECT id FROM sbtest1 WHERE pad = '" .. sysbench.rand.uniform(1, 99999) .. "'")`,
 		remedy: []string{"CREATE INDEX pad ON sbtest.sbtest1 (pad)"}, undo: []string{"DROP INDEX pad ON sbtest.sbtest1"},
 	},
 	"join without index": {
-		cause: "statements without an index", of: scanning,
+		cause: "statements without an index", cheaper: true, of: scanning,
 		prepare: []string{"CREATE TABLE sbtest.a AS SELECT id, k FROM sbtest.sbtest1 LIMIT 1500", "CREATE TABLE sbtest.b AS SELECT id, k FROM sbtest.sbtest2 LIMIT 1500"},
 		event:   `con:query("SELECT COUNT(*) FROM a JOIN b ON a.k = b.k")`,
 		remedy:  []string{"CREATE INDEX k ON sbtest.b (k)"}, undo: []string{"DROP TABLE sbtest.a", "DROP TABLE sbtest.b"},
 	},
 	"rows of a poor index": {
-		cause: "rows read far beyond rows sent", of: scanning,
+		cause: "rows read far beyond rows sent", cheaper: true, of: scanning,
 		event:  `con:query("SELECT id FROM sbtest1 WHERE id < 20000 AND pad = '" .. sysbench.rand.uniform(1, 99999) .. "'")`,
 		remedy: []string{"CREATE INDEX pad ON sbtest.sbtest1 (pad, id)"}, undo: []string{"DROP INDEX pad ON sbtest.sbtest1"},
 	},
 	"group by": {
-		cause: "temporary tables", of: scanning,
+		cause: "temporary tables", cheaper: true, of: scanning,
 		event:  `con:query("SELECT k % 5000 g, COUNT(*) FROM sbtest1 WHERE id <= 20000 GROUP BY k % 5000 ORDER BY COUNT(*) DESC LIMIT 5")`,
 		better: []string{`con:query("SELECT k, COUNT(*) FROM sbtest1 WHERE k BETWEEN 49000 AND 49100 GROUP BY k LIMIT 5")`},
 	},
 	"order by": {
-		cause: "sorts", of: scanning,
+		cause: "sorts", cheaper: true, of: scanning,
 		event:  `con:query("SELECT id FROM sbtest1 WHERE id <= 20000 ORDER BY pad LIMIT 20000, 5")`,
 		better: []string{`con:query("SELECT id FROM sbtest1 WHERE id <= 20000 ORDER BY id LIMIT 5")`},
 	},
 	"whole results": {
-		cause: "large results", of: append(slices.Clone(scanning), cause.Network, cause.Outside),
+		cause: "large results", cheaper: true, of: append(slices.Clone(scanning), cause.Network, cause.Outside),
 		event:  `con:query("SELECT id, c, pad FROM sbtest1 WHERE id <= 5000")`,
 		better: []string{`con:query("SELECT id, c, pad FROM sbtest1 WHERE id <= 50")`},
 	},
 	"small table cache": {
-		cause: "tables opened again and again", of: append(slices.Clone(scanning), cause.State, cause.Locks, cause.Latches),
+		cause: "tables opened again and again", cheaper: true, of: append(slices.Clone(scanning), cause.State, cause.Locks, cause.Latches),
 		settings: []string{"table_open_cache=10", "table_open_cache_instances=1"},
 		prepare:  tables(100),
 		event:    `con:query("SELECT v FROM t" .. sysbench.rand.uniform(1, 100) .. " WHERE id = 1")`,
 		remedy:   []string{"SET GLOBAL table_open_cache = 2000"},
 	},
 	"prepared each time": {
-		cause: "statements prepared again and again", of: append(slices.Clone(scanning), cause.Outside),
+		cause: "statements prepared again and again", cheaper: true, of: append(slices.Clone(scanning), cause.Outside),
 		event: `local s = con:prepare("SELECT c FROM sbtest1 WHERE id = 5")
  s:execute()
  s:close()`,
 		better: []string{`con:query("SELECT c FROM sbtest1 WHERE id = 5")`},
 	},
 	"connected each time": {
-		cause: "a connection for each transaction", of: append(slices.Clone(scanning), cause.Outside, cause.GeneratorCPU),
+		cause: "a connection for each transaction", cheaper: true, of: append(slices.Clone(scanning), cause.Outside, cause.GeneratorCPU),
 		event: `local c = sysbench.sql.driver():connect()
  c:query("SELECT c FROM sbtest1 WHERE id = 5")
  c:disconnect()`,
@@ -92,14 +92,14 @@ var causes = map[string]planted{
 		remedy: []string{"SET GLOBAL tx_isolation = 'READ-COMMITTED'"}, undo: []string{"DROP TABLE sbtest.gap"},
 	},
 	"script that computes": {
-		cause: "the tool's own work", of: []cause.Limit{cause.SharedCPU, cause.ToolCPU, cause.GeneratorCPU, cause.Neighbours},
+		cause: "the tool's own work", cheaper: true, of: []cause.Limit{cause.SharedCPU, cause.ToolCPU, cause.GeneratorCPU, cause.Neighbours},
 		event: `local x = 0
  for i = 1, 2000000 do x = x + i % 7 end
  con:query("SELECT " .. x)`,
 		better: []string{`con:query("SELECT 1")`},
 	},
 	"update without index": {
-		cause: "statements without an index", of: append(slices.Clone(scanning), cause.RowLocks),
+		cause: "statements without an index", cheaper: true, of: append(slices.Clone(scanning), cause.RowLocks),
 		event:  `con:query("UPDATE sbtest1 SET k = k + 1 WHERE pad = '" .. sysbench.rand.uniform(1, 99999) .. "'")`,
 		remedy: []string{"CREATE INDEX pad ON sbtest.sbtest1 (pad)"}, undo: []string{"DROP INDEX pad ON sbtest.sbtest1"},
 	},
@@ -132,7 +132,7 @@ var causes = map[string]planted{
 		},
 	},
 	"queue beside an old snapshot": {
-		cause: "old versions that a transaction keeps", of: scanning,
+		cause: "old versions that a transaction keeps", cheaper: true, of: scanning,
 		prepare: []string{"CREATE TABLE sbtest.queue (id BIGINT AUTO_INCREMENT PRIMARY KEY, v INT)", "INSERT INTO sbtest.queue (v) SELECT id FROM sbtest.sbtest1 WHERE id <= 10"},
 		event: `con:query("INSERT INTO queue (v) VALUES (1), (2), (3), (4), (5), (6), (7), (8), (9), (10)")
  con:query("DELETE FROM queue WHERE id > 0 ORDER BY id LIMIT 10")`,
@@ -144,7 +144,7 @@ var causes = map[string]planted{
 		},
 	},
 	"query cache": {
-		cause: "the query cache", of: append(slices.Clone(scanning), cause.Latches), settings: []string{"performance_schema=OFF", "query_cache_type=ON", "query_cache_size=256M"},
+		cause: "the query cache", cheaper: true, of: append(slices.Clone(scanning), cause.Latches), settings: []string{"performance_schema=OFF", "query_cache_type=ON", "query_cache_size=256M"},
 		event: `local n = sysbench.rand.uniform(1, 100000)
  con:query("SELECT c FROM sbtest1 WHERE id BETWEEN " .. n .. " AND " .. n + 2)
  con:query("UPDATE sbtest1 SET k = k + 1 WHERE id = " .. n)`,
@@ -152,7 +152,7 @@ var causes = map[string]planted{
 		remedy: []string{"SET GLOBAL query_cache_type = OFF"},
 	},
 	"computing": {
-		cause: "computing in statements", of: scanning,
+		cause: "computing in statements", cheaper: true, of: scanning,
 		event:  `con:query("SELECT BENCHMARK(200000, SHA2('x', 256))")`,
 		better: []string{`con:query("SELECT SHA2('x', 256)")`},
 	},
@@ -231,7 +231,7 @@ var causes = map[string]planted{
 		always:    true, also: []string{"flushing that falls behind"},
 	},
 	"TLS for each transaction": {
-		cause: "TLS handshakes", of: append(slices.Clone(scanning), cause.Outside, cause.GeneratorCPU),
+		cause: "TLS handshakes", cheaper: true, of: append(slices.Clone(scanning), cause.Outside, cause.GeneratorCPU),
 		setup: encrypted,
 		event: `local c = sysbench.sql.driver():connect()
  c:query("SELECT c FROM sbtest1 WHERE id = 5")

@@ -221,7 +221,7 @@ func (v *View) InState(state string) float64 {
 	return v.SessionsIn(state) / all
 }
 
-// OrZero returns a value that grows, such as an increase or a rate; 0 if it is unknown.
+// OrZero returns a value that is never negative, such as an increase, a rate or a share; 0 if it is unknown.
 func OrZero(v float64) float64 {
 	if v > 0 {
 		return v

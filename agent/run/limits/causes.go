@@ -62,7 +62,7 @@ var unnameds = []unnamed{
 const (
 	// mostUnnamed is the part of such a time that a cause must explain, leastUnnamed the share of the clients' time that it
 	// must have: it is what the measured times leave over.
-	mostUnnamed, leastUnnamed = 0.4, 0.25
+	mostUnnamed, leastUnnamed = 0.5, 0.25
 )
 
 // nameUnexplained makes findings of unexplained time if a cause explains most of it.

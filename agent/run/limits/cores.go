@@ -19,7 +19,7 @@ func (s *shares) takeReportedCPU(server *serverShares) {
 	if hosted || !(server.CPU.High >= mostlyBusy) || !(s.e.Threads > 0) {
 		return
 	}
-	server.ran = min(s.running, server.CPU.High*orZero(server.Sessions[engine.Running])/s.e.Threads)
+	server.ran = min(s.running, server.CPU.High*cause.OrZero(server.Sessions[engine.Running])/s.e.Threads)
 	s.running -= server.ran
 	s.attribute(server.ran)
 }
@@ -141,7 +141,7 @@ func (m *machineShares) sharedCores() LimitFinding {
 // takeOneCore takes the time in which one core was full: at most the remaining time in a server, outside of it, or
 // both, and the time in which threads had a core or waited for one.
 func (s *shares) takeOneCore(m *machineShares) {
-	if m.Cores <= 1 || orZero(m.CPU.High) >= mostlyBusy || !(m.BusiestCore.High >= mostlyBusy) || m.Generator == m.Server {
+	if m.Cores <= 1 || cause.OrZero(m.CPU.High) >= mostlyBusy || !(m.BusiestCore.High >= mostlyBusy) || m.Generator == m.Server {
 		return
 	}
 	within := s.outside + m.tool.sum()

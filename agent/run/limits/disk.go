@@ -28,7 +28,7 @@ func (s *shares) takePool() {
 			continue
 		}
 		waiting, sampled := server.Sessions[engine.Disk]
-		server.pool = orZero(waiting) / s.e.Threads
+		server.pool = cause.OrZero(waiting) / s.e.Threads
 		if cause.ReadsThroughPageCache(server.Engine) {
 			s.takeReads(server)
 			continue

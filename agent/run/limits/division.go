@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/cause"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 )
@@ -51,7 +52,7 @@ func (s *shares) divide() *Division {
 	queued, cores := 0.0, 0.0
 	for _, p := range s.proxies {
 		queued += p.queued
-		cores += orZero(p.Cores)
+		cores += cause.OrZero(p.Cores)
 	}
 	client, active := 0.0, 0.0
 	for _, m := range s.machines {
@@ -60,7 +61,7 @@ func (s *shares) divide() *Division {
 	for i := range e.Servers {
 		for class, n := range e.Servers[i].Sessions {
 			if class != engine.Network { // it waits for its client
-				active += orZero(n)
+				active += cause.OrZero(n)
 			}
 		}
 	}

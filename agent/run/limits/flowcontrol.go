@@ -63,7 +63,7 @@ const leastBack = 0.02
 func (s *shares) heldBackToo() string {
 	back, mean := 0.0, s.paused.FlowControl.Mean
 	for i := range s.e.Servers {
-		back += orZero(s.e.Servers[i].HeldBack["replication"])
+		back += cause.OrZero(s.e.Servers[i].HeldBack["replication"])
 	}
 	switch {
 	case mean >= LeastShare && back >= leastBack*s.e.Threads:

@@ -43,7 +43,7 @@ type ProgramEvidence struct {
 func (m *MachineEvidence) foreign() float64 {
 	own := m.ToolCPU + m.ServersCPU
 	if !m.Server {
-		own = m.ToolCPU + orZero(m.ServersCPU)
+		own = m.ToolCPU + cause.OrZero(m.ServersCPU)
 	}
 	if !(own+m.OthersCPU > 0) {
 		return series.Unknown()
@@ -56,7 +56,7 @@ func (m *MachineEvidence) foreign() float64 {
 func (m *MachineEvidence) Use() cause.CPUUse {
 	own := m.ToolCPU + m.ServersCPU
 	if !m.Server {
-		own = m.ToolCPU + orZero(m.ServersCPU)
+		own = m.ToolCPU + cause.OrZero(m.ServersCPU)
 	}
 	all := own + m.OthersCPU
 	if !(all > 0) {
@@ -64,12 +64,12 @@ func (m *MachineEvidence) Use() cause.CPUUse {
 		return cause.CPUUse{Tool: unknown, Servers: unknown, Other: unknown, Kernel: unknown}
 	}
 	kernel := 0.0
-	if used := m.CPU.Mean - orZero(m.Steal.Mean); used > 0 {
-		kernel = min(1, orZero(m.Kernel)/used)
+	if used := m.CPU.Mean - cause.OrZero(m.Steal.Mean); used > 0 {
+		kernel = min(1, cause.OrZero(m.Kernel)/used)
 	}
 	programs := (1 - kernel) / all
 	return cause.CPUUse{
-		Tool: m.ToolCPU * programs, Servers: orZero(m.ServersCPU) * programs, Other: m.OthersCPU * programs, Kernel: kernel,
+		Tool: m.ToolCPU * programs, Servers: cause.OrZero(m.ServersCPU) * programs, Other: m.OthersCPU * programs, Kernel: kernel,
 	}
 }
 

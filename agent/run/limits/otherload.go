@@ -20,7 +20,7 @@ func (f *finder) addOtherLoad() {
 	if f.e.OtherLoad == "" {
 		return
 	}
-	share, foreign := 0.0, orZero(f.e.ForeignShare)
+	share, foreign := 0.0, cause.OrZero(f.e.ForeignShare)
 	for i := range f.v.Findings {
 		if one := &f.v.Findings[i]; slices.Contains(ofServers, one.Limit) {
 			share += foreign * one.Share

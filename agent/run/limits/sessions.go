@@ -123,11 +123,11 @@ func (e *Evidence) waits() (all []cause.Wait) {
 func (s *shares) where(class string) (names string, stop Standstill) {
 	most := 0.0
 	for _, server := range s.servers {
-		most = max(most, orZero(server.Sessions[class]))
+		most = max(most, cause.OrZero(server.Sessions[class]))
 	}
 	var all []string
 	for _, server := range s.servers {
-		if n := orZero(server.Sessions[class]); n > 0 && n >= most/4 {
+		if n := cause.OrZero(server.Sessions[class]); n > 0 && n >= most/4 {
 			all = append(all, server.Name)
 			if server.Stopped[class].Seconds > stop.Seconds {
 				stop = server.Stopped[class]

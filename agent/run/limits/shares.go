@@ -114,7 +114,7 @@ func rounded(share float64) float64 { return math.Round(min(1, share)*1000) / 10
 
 // takeTime takes a share of the clients' time from the remaining time in one place, then from the other.
 func takeTime(wanted float64, from, then *float64) float64 {
-	wanted = orZero(wanted)
+	wanted = cause.OrZero(wanted)
 	first := max(0, min(wanted, *from))
 	*from -= first
 	second := max(0, min(wanted-first, *then))

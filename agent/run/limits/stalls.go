@@ -34,7 +34,7 @@ func (s *Slowdown) lost() float64 {
 	if !series.IsKnown(slower) {
 		return s.Stopped
 	}
-	return max(slower, orZero(s.Stopped))
+	return max(slower, cause.OrZero(s.Stopped))
 }
 
 // text describes the transactions during the state.
@@ -47,7 +47,8 @@ func (s *Slowdown) text() string {
 }
 
 // takeStalls takes the time of states of a server in which it does less. Its sessions seem to run, because the server
-// reports no wait for them. While they wait for something else, that is the cause, not the state.
+// reports no wait for them. While they wait for something else, that is the cause, not the state; and a thread that a
+// state holds back neither runs nor waits for a core.
 func (s *shares) takeStalls() {
 	left := 1.0
 	for _, class := range []string{engine.Lock, engine.Replication, engine.Network, other} {
@@ -58,10 +59,17 @@ func (s *shares) takeStalls() {
 		back = max(back, s.paused.FlowControl.Mean)
 	}
 	left -= back
+	if s.localKnown() {
+		idle := s.running
+		for _, waited := range s.byClass {
+			idle += waited
+		}
+		left = min(left, idle)
+	}
 	stall := func(state *Slowdown, explained float64) float64 {
 		if !(state.During < state.Otherwise) { // only the standstills show what it cost
 			explained = max(explained, back)
-			left = min(left, orZero(state.Stopped)-explained)
+			left = min(left, cause.OrZero(state.Stopped)-explained)
 		}
 		share := min(state.lost(), max(0, left))
 		if s.attribute(share) {

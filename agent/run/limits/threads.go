@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
+	"github.com/benchwatch/benchwatch/agent/model/cause"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 )
 
@@ -27,7 +28,7 @@ type program struct {
 // isKnown reports whether there are statistics of the threads.
 func (p *program) isKnown() bool { return series.IsKnown(p.waited) }
 
-func (p *program) sum() float64 { return orZero(p.worked) + orZero(p.waited) }
+func (p *program) sum() float64 { return cause.OrZero(p.worked) + cause.OrZero(p.waited) }
 
 // divideThreads takes the time in which threads of tool and servers had a core or waited for one.
 // Sessions do not show it, and a request that a server has not read belongs to no session.
@@ -105,7 +106,7 @@ func (m *machineShares) confine(p *program) {
 		if full {
 			// Only the time that the run's own programs don't use on the other cores is lost. On its own cores, the
 			// program waits for others as anywhere.
-			elsewhere := (orZero(m.Tool.Running) + orZero(m.Local.Running) - p.Running) / (float64(m.Cores) - p.Cores)
+			elsewhere := (cause.OrZero(m.Tool.Running) + cause.OrZero(m.Local.Running) - p.Running) / (float64(m.Cores) - p.Cores)
 			p.confined *= min(1, p.Running/p.Cores) * (1 - min(1, elsewhere))
 		}
 	case !series.IsKnown(p.Cores) && !full && m.CPU.Mean < spareCPU:

@@ -44,8 +44,8 @@ const outsideTest = "repeat with the tool on the server's machine, without a pro
 // busiestMachine returns the highest mean use of CPU, and whose it is; an empty name if there is no machine.
 func (e *Evidence) busiestMachine() (use float64, name string) {
 	for i := range e.Machines {
-		if m := &e.Machines[i]; (m.Generator || m.Server) && orZero(m.CPU.Mean) >= use {
-			use, name = orZero(m.CPU.Mean), m.Name
+		if m := &e.Machines[i]; (m.Generator || m.Server) && cause.OrZero(m.CPU.Mean) >= use {
+			use, name = cause.OrZero(m.CPU.Mean), m.Name
 		}
 	}
 	return use, name

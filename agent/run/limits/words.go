@@ -3,7 +3,6 @@ package limits
 import (
 	"strings"
 
-	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 )
 
@@ -28,12 +27,4 @@ func listed(words []string) string {
 		return strings.Join(words, "")
 	}
 	return strings.Join(words[:n-1], ", ") + " and " + words[n-1]
-}
-
-// orZero returns v, 0 if it is unknown.
-func orZero(v float64) float64 {
-	if series.IsKnown(v) {
-		return v
-	}
-	return 0
 }

@@ -13,13 +13,13 @@ var _ = cause.Declare(cause.Explanation{
 	Engine: Name,
 	Causes: []cause.Cause{
 		{
-			Name: "flushing that falls behind", Of: []cause.Limit{cause.Pool, cause.Disk, cause.Checkpoint, cause.State, cause.Latches},
-			Reads: "`Innodb_buffer_pool_wait_free`, `Innodb_buffer_pool_pages_lru_flushed`, dirty pages and all pages of the buffer pool, `innodb_io_capacity`, `innodb_max_dirty_pages_pct`",
-			Find:  slowFlushing, Test: "repeat with a larger innodb_io_capacity and innodb_io_capacity_max, a larger buffer pool, or a disk that writes faster",
+			Name: "flushing that falls behind", Of: []cause.Limit{cause.Pool, cause.Disk, cause.State, cause.Latches},
+			Reads: "`Innodb_buffer_pool_wait_free`, `Innodb_buffer_pool_pages_lru_flushed`, pages read from disk, dirty pages and all pages of the buffer pool, `innodb_io_capacity`",
+			Find:  slowFlushing, Test: "repeat with a larger buffer pool, a larger innodb_io_capacity and innodb_io_capacity_max, or a disk that writes faster",
 		},
 		{
 			Name: "pages written twice", Of: []cause.Limit{cause.Disk, cause.Checkpoint, cause.Pool, cause.State},
-			Reads: "`Innodb_dblwr_pages_written`, `Innodb_data_written`, reads and writes of InnoDB",
+			Reads: "`Innodb_dblwr_pages_written` as a share of all bytes that InnoDB reads and writes (`Innodb_data_written`, pages read from disk)",
 			Find:  doublewritten, Test: "repeat with innodb_doublewrite=OFF, for the test only; a file system with atomic writes of pages does without it",
 		},
 		{
@@ -31,48 +31,50 @@ var _ = cause.Declare(cause.Explanation{
 })
 
 const (
-	// manyWaits is how many waits for a free page, or pages written for one, a transaction has at least if flushing is the
-	// reason, mostlyDirty the share of pages that are dirty then.
-	manyWaits, mostlyDirty = 0.05, 0.25
-	// writesOfAll is the share of the bytes from which on a disk is busy with writes, twice the share of the written bytes
-	// from which on writing pages a second time matters.
-	writesOfAll, twice = 0.5, 0.25
+	// fewWaits is how many waits for a free page, or pages written for one, a transaction has at least: with fewer, flushing
+	// delays hardly any of them.
+	fewWaits = 0.05
 	// vain is the share of all pages read that were read ahead and evicted without use.
 	vain = 0.2
 )
 
-// slowFlushing finds that statements waited until a dirty page was written, since there was no free one. MariaDB counts
-// pages that are written to make room, MySQL the waits.
+// slowFlushing finds that statements waited until a dirty page was written, since there was no free one for the page that
+// they read. MariaDB counts pages that are written to make room, MySQL the waits: either is a part of the pages read.
 func slowFlushing(v *cause.View) (cause.Found, bool) {
 	waits, forRoom := v.Increase(freeWaits), v.Increase(flushedForRoom)
-	each := max(cause.OrZero(waits), cause.OrZero(forRoom)) / (v.Throughput * v.Seconds)
-	dirty := v.Mean(dirtyPages) / v.Last(allPages)
-	if !(each >= manyWaits) || !(dirty >= mostlyDirty) {
+	most := max(cause.OrZero(waits), cause.OrZero(forRoom))
+	part := min(1, most/(v.Mean(engine.PagesRead)*v.Seconds))
+	if !(most >= fewWaits*v.Throughput*v.Seconds) || !(part > 0) {
 		return cause.Found{}, false
 	}
-	text := fmt.Sprintf("%s of the buffer pool's pages were not yet written on average", table.Share(min(1, dirty)))
+	text := fmt.Sprintf("for %s of the pages that statements read, a page that was not yet written was in the way", table.Share(part))
 	if waits > 0 {
 		text += fmt.Sprintf("; statements waited %s times a second for a free page", table.Rounded(waits/v.Seconds))
 	}
 	if forRoom > 0 {
-		text += fmt.Sprintf("; %s a second were written to make room for others", table.Rounded(forRoom/v.Seconds))
+		text += fmt.Sprintf("; %s pages a second were written to make room for others", table.Rounded(forRoom/v.Seconds))
+	}
+	if dirty := v.Mean(dirtyPages) / v.Last(allPages); dirty > 0 {
+		text += fmt.Sprintf("; %s of the buffer pool were not yet written on average", table.Share(min(1, dirty)))
 	}
 	of := "innodb_buffer_pool_size"
 	if capacity := v.Setting("innodb_io_capacity"); capacity != "" {
 		of, text = "innodb_io_capacity", text+"; innodb_io_capacity is "+capacity
 	}
-	return cause.Found{Of: of, Part: min(0.95, 0.5+dirty/2), Evidence: text}, true
+	return cause.Found{Of: of, Part: part, Evidence: text}, true
 }
 
-// doublewritten finds that much of what a disk wrote were pages that InnoDB writes a second time.
+// doublewritten finds that much of what the disk did was writing pages a second time: without that, this part of its bytes
+// is saved.
 func doublewritten(v *cause.View) (cause.Found, bool) {
 	again, written, read := v.Increase(writtenTwice), v.Increase(bytesWritten), v.Mean(engine.PagesRead)*v.Seconds*page
-	if !(again >= twice*written) || !(written >= writesOfAll*(written+read)) || !(written > 0) {
+	part := again / (written + cause.OrZero(read))
+	if !(part > 0) || !(again <= written) {
 		return cause.Found{}, false
 	}
-	part := again / written
-	return cause.Found{Of: "innodb_doublewrite", Part: min(0.5, part), Evidence: fmt.Sprintf("InnoDB wrote %s a second, %s of that to the doublewrite buffer: each page is written twice",
-		table.Size(written/v.Seconds), table.Share(min(1, part)))}, true
+	return cause.Found{Of: "innodb_doublewrite", Part: part, Evidence: fmt.Sprintf(
+		"InnoDB wrote %s and read %s a second; %s of that was the doublewrite buffer: each page is written twice",
+		table.Size(written/v.Seconds), table.Size(cause.OrZero(read)/v.Seconds), table.Share(part))}, true
 }
 
 // page is InnoDB's usual size of a page.
