@@ -74,10 +74,51 @@ var operations = map[string]func(ctx context.Context, c *mongo.Collection, clien
 		err = client.Database("goycsb").Collection("usertable").FindOne(ctx, bson.D{{Key: "_id", Value: rand.IntN(documents)}}).Err()
 		return errors.Join(err, client.Disconnect(ctx))
 	},
+	"plans": func(ctx context.Context, c *mongo.Collection, _ int) error { return findByAll(ctx, c) },
+	"hinted": func(ctx context.Context, c *mongo.Collection, _ int) error {
+		return findByAll(ctx, c, options.Find().SetHint(bson.D{{Key: "f0", Value: 1}}))
+	},
 	"insert": func(ctx context.Context, c *mongo.Collection, _ int) error {
 		_, err := c.InsertOne(ctx, bson.D{{Key: "f", Value: strings.Repeat("x", 100)}})
 		return err
 	},
+}
+
+// indexedFields is how many fields of the documents in the collection "plans" have an index each, and equal how many
+// documents have the same value in one.
+const indexedFields, equal = 6, 100
+
+// findByAll looks for all indexed fields and for one that no document and no other query has: no plan is in the cache.
+func findByAll(ctx context.Context, c *mongo.Collection, o ...options.Lister[options.FindOptions]) error {
+	filter := bson.D{{Key: fmt.Sprintf("g%d", rand.IntN(1<<30)), Value: nil}}
+	for f := range indexedFields {
+		filter = append(filter, bson.E{Key: fmt.Sprintf("f%d", f), Value: rand.IntN(documents / equal)})
+	}
+	cursor, err := c.Database().Collection("plans").Find(ctx, filter, o...)
+	if err != nil {
+		return err
+	}
+	return cursor.Close(ctx)
+}
+
+// fillPlans inserts the documents and creates the indexes that findByAll can use.
+func fillPlans(t *testing.T, c *mongo.Collection) {
+	t.Helper()
+	plans := c.Database().Collection("plans")
+	var all []any
+	for i := range documents {
+		d := bson.D{{Key: "_id", Value: i}}
+		for f := range indexedFields {
+			d = append(d, bson.E{Key: fmt.Sprintf("f%d", f), Value: rand.IntN(documents / equal)})
+		}
+		all = append(all, d)
+	}
+	_, err := plans.InsertMany(context.Background(), all)
+	must(t, err)
+	for f := range indexedFields {
+		_, err := plans.Indexes().CreateOne(context.Background(), mongo.IndexModel{Keys: bson.D{{Key: fmt.Sprintf("f%d", f), Value: 1}}})
+		must(t, err)
+	}
 }
 
 // address is the server's URL.

@@ -92,6 +92,7 @@ func TestMongoDBCauses(t *testing.T) {
 		{workload: "sort", cause: "sorts without an index", of: scanning, remedy: index("s")},
 		{workload: "large", better: "point", cause: "large results", of: slices.Concat(scanning, one(cause.Network, cause.Outside))},
 		{workload: "pausing", better: "point", cause: "pauses of the tool", of: one(cause.Outside)},
+		{workload: "plans", better: "hinted", cause: "plans chosen again and again", of: slices.Concat(scanning, one(cause.State)), plant: fillPlans},
 		{workload: "point"},
 		{workload: "insert"},
 		{workload: "spread"},

@@ -3,6 +3,8 @@
 package limits
 
 import (
+	"net"
+	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -150,6 +152,19 @@ var causes = map[string]planted{
  con:query("UPDATE sbtest1 SET k = k + 1 WHERE id = " .. n)`,
 		args:   []string{"--threads=16", "--time=12"},
 		remedy: []string{"SET GLOBAL query_cache_type = OFF"},
+	},
+	"failures that the tool hides": {
+		cause: "failed transactions", cheaper: true, of: append(slices.Clone(scanning), cause.RowLocks),
+		prepare: []string{"CREATE TABLE sbtest.failing (id INT PRIMARY KEY)", "INSERT INTO sbtest.failing VALUES (1)"},
+		event: `for i = 1, 10 do con:query("SELECT c FROM sbtest1 WHERE id = " .. i) end
+ if sysbench.rand.uniform(1, 100) <= 60 then con:query("INSERT INTO failing VALUES (1)") end`,
+		better: []string{`for i = 1, 10 do con:query("SELECT c FROM sbtest1 WHERE id = " .. i) end`},
+		args:   []string{"--mysql-ignore-errors=1062"},
+	},
+	"writes on two nodes": {
+		cause: "certification conflicts", of: append(slices.Clone(scanning), cause.Replication, cause.RowLocks, cause.Commit),
+		setup: own(servers.Galera, 2, "performance_schema=ON"), args: []string{"oltp_update_non_index", "--tables=1", "--table-size=2", "--mysql-ignore-errors=1213,1205"},
+		during: writingOnTheSecond, also: []string{"failed transactions", "writes to the same rows"},
 	},
 	"computing": {
 		cause: "computing in statements", cheaper: true, of: scanning,
@@ -300,4 +315,17 @@ func writingSlowly(t *testing.T, l *lab, _ rundir.Meta) {
 		t.Skipf("the server's disk can't be limited: %v", err)
 	}
 	t.Cleanup(func() { must(t, release()) })
+}
+
+// writingOnTheSecond updates the same rows on the second node of a cluster.
+func writingOnTheSecond(t *testing.T, l *lab, _ rundir.Meta) {
+	host, port, err := net.SplitHostPort(l.group.Address(2))
+	must(t, err)
+	args := sysbenchOn(l.group, "oltp_update_non_index", "--tables=1", "--table-size=2", "--threads=4", "--time=11", "--mysql-ignore-errors=1213,1205", "--mysql-host="+host, "--mysql-port="+port, "run")
+	cmd := exec.Command(args[0], args[1:]...)
+	must(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // it has ended, or is of no more use
+		_ = cmd.Wait()
+	})
 }

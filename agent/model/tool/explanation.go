@@ -26,19 +26,15 @@ var _ = cause.Declare(cause.Explanation{
 			Find:  pauses, Test: "repeat without think time in the script (sleep, keying time), or with more threads",
 		},
 		{
-			Name: "failed transactions", Of: []cause.Limit{cause.RowLocks, cause.SharedCPU, cause.ServerCPU, cause.Replication},
+			Name: "failed transactions", Of: append([]cause.Limit{cause.RowLocks, cause.Replication, cause.Commit, cause.GeneratorCPU}, cause.CPU...),
 			Reads: "the share of transactions that failed, each attempt counted",
 			Find:  failures, Test: "look at the first error message of the tool; repeat without what makes transactions fail",
 		},
 	},
 })
 
-const (
-	// mostOfCores is the share of what tool and servers used from which on the tool is the reason that cores are full.
-	mostOfCores = 0.6
-	// manyFailures is the share of failed transactions from which on they are a cause.
-	manyFailures = 0.25
-)
+// mostOfCores is the share of what tool and servers used from which on the tool is the reason that cores are full.
+const mostOfCores = 0.6
 
 // ownWork finds that the tool used far more CPU than the servers.
 func ownWork(v *cause.View) (cause.Found, bool) {
@@ -99,8 +95,9 @@ func pauses(v *cause.View) (cause.Found, bool) {
 	return cause.Found{Of: v.Tool, Part: 1 - travelling*travelled/outside, Evidence: text}, true
 }
 
+// failures finds attempts that failed: they took time and work as those that succeeded.
 func failures(v *cause.View) (cause.Found, bool) {
-	if !(v.FailedShare >= manyFailures) {
+	if !(v.FailedShare > 0) {
 		return cause.Found{}, false
 	}
 	return cause.Found{Part: v.FailedShare, Evidence: fmt.Sprintf("%s of all transactions failed: their time is in no rate", table.Share(v.FailedShare))}, true

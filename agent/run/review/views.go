@@ -19,6 +19,11 @@ const leastInStatements = 0.1
 // mostInStatements is the share from which on the statements are others', too: clients have one statement at a time.
 const mostInStatements = 1.3
 
+// leastOften is how often a transaction of the run must execute a statement at least, on average: rarer ones, such as the
+// queries of somebody who watches the server, may be others'. leastCounted is the part of the clients' statements that the
+// counters by statement must have: else they were reset or do not have all.
+const leastOften, leastCounted = 0.01, 0.5
+
 // mostForeign is the share of foreign statements from which on a server's counters are not the run's.
 const mostForeign = 0.3
 
@@ -53,7 +58,7 @@ func views(h *record.History, r *Row, e *limits.Evidence) []cause.View {
 			v.States = append(v.States, cause.StateSessions(state))
 		}
 		if e.ForeignShare < mostForeign || !series.IsKnown(e.ForeignShare) {
-			v.Executed, v.InStatements = executedOf(h, s.Name, e.Threads)
+			v.Executed, v.InStatements = executedOf(h, s.Name, e.Threads, e.Throughput)
 		}
 		all = append(all, v)
 	}
@@ -92,19 +97,23 @@ func silent(h *record.History) map[string]string {
 }
 
 // executedOf returns the statements of a server that can explain something, and their time as a share of the clients'
-// time.
-func executedOf(h *record.History, target string, threads float64) (all []cause.Statement, share float64) {
+// time. throughput is in transactions per second.
+func executedOf(h *record.History, target string, threads, throughput float64) (all []cause.Statement, share float64) {
 	for i := range h.Statements {
 		s := &h.Statements[i]
 		if s.Target != target || s.Error != "" {
 			continue
 		}
 		total := s.Total()
-		share = total.Seconds / (threads * s.To.Sub(s.From).Seconds())
-		if !(share >= leastInStatements) || share > mostInStatements {
+		seconds := s.To.Sub(s.From).Seconds()
+		share = total.Seconds / (threads * seconds)
+		if !(share >= leastInStatements) || share > mostInStatements || s.Questions.Known && total.Executions < leastCounted*s.Questions.Value {
 			return nil, series.Unknown()
 		}
 		for j := range s.Statements {
+			if s.Statements[j].Executions < leastOften*throughput*seconds {
+				continue
+			}
 			kind := newStatementKind(&s.Statements[j])
 			all = append(all, cause.Statement{Text: table.Clip(table.Plain(kind.Text), longestStatement),
 				Share: quotient(s.Statements[j].Seconds, total.Seconds), IsSum: kind.of != oneStatement, StatementCounts: s.Statements[j].StatementCounts})

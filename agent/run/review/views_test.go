@@ -130,11 +130,14 @@ func TestStatementsThatExplainNothing(t *testing.T) {
 		"prepared, without texts":    {record.ServerStatements{Statements: []engine.Statement{prepared}}, false},
 		"short statements":           {record.ServerStatements{Statements: []engine.Statement{scan(1000, 6)}}, false},
 		"others' statements, too":    {record.ServerStatements{Statements: []engine.Statement{scan(1000, 600)}}, false},
+		"a statement of few others":  {record.ServerStatements{Statements: []engine.Statement{recorded.Statement("SELECT a", 1000, 40), scan(5, 50)}}, false},
+		"reset, and then new":        {record.ServerStatements{Statements: []engine.Statement{scan(1000, 60)}, Questions: series.Some(5000.0)}, false},
+		"all of the statements":      {record.ServerStatements{Statements: []engine.Statement{scan(1000, 60)}, Questions: series.Some(1010.0)}, true},
 	} {
 		c.of.Target = "n1"
 		v := &cause.View{Limit: cause.ServerCPU, Share: 0.8, Target: "n1", Engine: "mysql", Seconds: 60, Threads: 2, Throughput: 20, ServerCores: 1.5,
 			Record: &asked{t: t, r: rand.New(rand.NewPCG(1, 1)), scope: measure.Server, cause: name}}
-		v.Executed, v.InStatements = executedOf(recorded.Counted(c.of), "n1", 2)
+		v.Executed, v.InStatements = executedOf(recorded.Counted(c.of), "n1", 2, 1000.0/60)
 		top, share := v.TopOf(func(s *cause.Statement) bool { return s.Per(s.FullScans) >= 0.5 })
 		if (top != nil) != c.want || c.want && share < 0.8 {
 			t.Errorf("%s: %+v with %.2f of the time", name, top, share)
@@ -150,7 +153,7 @@ func TestStatementsOfNoTime(t *testing.T) {
 	h := recorded.Counted(record.ServerStatements{Target: "n1", Statements: []engine.Statement{recorded.Statement("SELECT a", 1000, 60)}})
 	for _, back := range []time.Duration{0, time.Hour} {
 		h.Statements[0].To = h.Statements[0].From.Add(-back)
-		if all, share := executedOf(h, "n1", 2); all != nil || series.IsKnown(share) {
+		if all, share := executedOf(h, "n1", 2, 1000.0/60); all != nil || series.IsKnown(share) {
 			t.Errorf("%v back: %v %v", back, all, share)
 		}
 	}

@@ -26,7 +26,7 @@ var _ = cause.Declare(cause.Explanation{
 		},
 		{
 			Name: "certification conflicts", Of: []cause.Limit{cause.Replication, cause.RowLocks, cause.FlowControl, cause.Commit, cause.SharedCPU, cause.ServerCPU},
-			Reads: "`wsrep_local_cert_failures`, `wsrep_local_bf_aborts`, transactions",
+			Reads: "`wsrep_local_cert_failures`, `wsrep_local_bf_aborts` as a share of all attempts; by statement: which writes took most time",
 			Find:  conflicts, Test: "write to one node only, or spread the writes over more rows",
 		},
 		{
@@ -80,22 +80,25 @@ func slowAppliers(v *cause.View) (cause.Found, bool) {
 	return f, true
 }
 
-const (
-	// manyConflicts is the share of the transactions from which on conflicts matter.
-	manyConflicts = 0.02
-	// largeSet is the size of a write set in bytes from which on its transfer and application take longer than the wait
-	// for its order.
-	largeSet = 128 << 10
-)
+// largeSet is the size of a write set in bytes from which on its transfer and application take longer than the wait for its
+// order.
+const largeSet = 128 << 10
 
+// conflicts finds the attempts that were undone: they took as long as those that succeeded.
 func conflicts(v *cause.View) (cause.Found, bool) {
-	failed, aborted := v.Increase(engine.CertificationFailures), v.Increase(aborts)
-	share := (failed + aborted) / (v.Throughput * v.Seconds)
-	if !(share >= manyConflicts) {
+	failed, aborted, made := v.Increase(engine.CertificationFailures), v.Increase(aborts), v.Throughput*v.Seconds
+	undone := cause.OrZero(failed) + cause.OrZero(aborted)
+	share := undone / (undone + made)
+	if !(share > 0) {
 		return cause.Found{}, false
 	}
-	return cause.Found{Of: v.Target, Part: min(0.9, 5*share), Evidence: fmt.Sprintf("%s transactions failed certification on %s and %s were aborted by an applier: %s of all transactions",
-		table.Rounded(failed), v.Target, table.Rounded(aborted), table.Share(share))}, true
+	f := cause.Found{Of: v.Target, Part: share, Evidence: fmt.Sprintf("%s transactions failed certification on %s and %s were aborted by an applier: %s of all attempts",
+		table.Rounded(cause.OrZero(failed)), v.Target, table.Rounded(cause.OrZero(aborted)), table.Share(share))}
+	if top, _ := v.TopOf(mysql.IsLocking); top != nil {
+		f.Of = top.Text
+		f.Evidence += fmt.Sprintf("; of the writes, %s took most: %s", top.Text, top.Took())
+	}
+	return f, true
 }
 
 func largeSets(v *cause.View) (cause.Found, bool) {

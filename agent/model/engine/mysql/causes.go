@@ -156,7 +156,7 @@ func withoutIndex(v *cause.View) (cause.Found, bool) {
 	}
 	return cause.Found{Part: min(1, part), Evidence: fmt.Sprintf(
 		"%s scans of whole tables and %s joins without an index in %s statements, %s rows read for each row sent; "+
-			"performance_schema is off, so the statement is not known",
+			"the counters by statement do not show which",
 		count(v.Increase(tableScans)), count(v.Increase(joinScans)), count(all), count(read/max(1, sent)))}, true
 }
 
