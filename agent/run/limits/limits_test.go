@@ -557,3 +557,25 @@ func TestStandstillBelongsToItsReason(t *testing.T) {
 		}
 	}
 }
+
+// TestStallOfThreadsThatRun guards that a nearly full redo log explains no time in which the servers' threads had a core or
+// waited for one, even if the throughput fell meanwhile.
+func TestStallOfThreadsThatRun(t *testing.T) {
+	share := func(local ThreadsEvidence) float64 {
+		v := Find(quiet(func(e *Evidence) {
+			m := e.shared(ThreadsEvidence{1, 0.2, 0, 8}, local)
+			m.CPU = Level{0.99, 1}
+			e.Servers[0] = server("n1", map[string]float64{"running": 30})
+			e.Servers[0].stall(cause.Checkpoint, "80 %", Slowdown{Held: 0.9, During: 400, Otherwise: 1000})
+		}))
+		for i := range v.Findings {
+			if v.Findings[i].Limit == cause.Checkpoint {
+				return v.Findings[i].Share
+			}
+		}
+		return 0
+	}
+	if busy, idle := share(ThreadsEvidence{7, 20, 0, 8}), share(ThreadsEvidence{0.5, 0.5, 0, 8}); busy != 0 || math.Abs(idle-0.54) > 0.01 {
+		t.Errorf("%.2f while threads ran or waited for a core, want 0; %.2f while they did not, want 0.54", busy, idle)
+	}
+}

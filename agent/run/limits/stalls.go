@@ -61,8 +61,10 @@ func (s *shares) takeStalls() {
 	left -= back
 	if s.localKnown() {
 		idle := s.running
-		for _, waited := range s.byClass {
-			idle += waited
+		for class, waited := range s.byClass {
+			if class != engine.Running {
+				idle += waited
+			}
 		}
 		left = min(left, idle)
 	}
