@@ -183,3 +183,20 @@ func FuzzParser(f *testing.F) {
 	}
 	tooltest.Fuzz(f, Tool)
 }
+
+// TestScriptsInAnotherOrder guards that runs whose script_1 is not the same script are different workloads.
+func TestScriptsInAnotherOrder(t *testing.T) {
+	const first, second = "SQL script 1: <builtin: select only>\n - weight: 1 (targets 50.0% of total)\n - 30 transactions (60.0% of total, tps = 30.000000)\n",
+		"SQL script 2: /srv/transfer.sql\n - weight: 1 (targets 50.0% of total)\n - 20 transactions (40.0% of total, tps = 20.000000)\n"
+	const head = "transaction type: multiple scripts\nnumber of clients: 1\nnumber of transactions actually processed: 50\ntps = 50.000000 (without initial connection time)\n"
+	swap := strings.NewReplacer("script 1", "script 2", "script 2", "script 1")
+	for _, test := range []struct{ text, workload, rate string }{
+		{first + second, "select-only+transfer.sql", `"script_1":30,"script_2":20`},
+		{swap.Replace(second) + swap.Replace(first), "transfer.sql+select-only", `"script_1":20,"script_2":30`},
+	} {
+		got := tooltest.Parse(Tool, tooltest.Lines(tool.Stdout, []byte(head+test.text))).String()
+		if !strings.Contains(got, `"workload":"`+test.workload+`"`) || !strings.Contains(got, test.rate) {
+			t.Errorf("want %s, %s:\n%s", test.workload, test.rate, got)
+		}
+	}
+}

@@ -157,6 +157,14 @@ func (t *summary) script(l scan.Line) tool.Verdict {
 		return tool.Ignored
 	}
 	t.scripts = append(t.scripts, script{name: scriptName(n)})
+	// The operations have the numbers of the scripts, so runs with other scripts, or in another order, are different
+	// workloads. The first line is only "multiple scripts".
+	name := workloadOf(string(l.Rest()))
+	if n == 1 {
+		t.workload = name
+	} else if len(t.workload)+len(name) < 512 {
+		t.workload += "+" + name
+	}
 	return tool.Reported
 }
 
