@@ -51,7 +51,7 @@ var publicCases = []struct {
 	{folder: "gotpc-pr12", left: "no tool's output was recognised"},
 	{folder: "pgbench-92", runs: []caseRun{{workload: "tpcb-like", threads: 1, tps: 108.83263, latency: 0.009188}}},
 	{folder: "pgbench-nancy", runs: []caseRun{{workload: "select-only", tps: 47300.265299, latency: 0.000169, labels: "scale=50 transactions=100000"}}},
-	{folder: "koding-pgbench", runs: []caseRun{{threads: 16, tps: 589.544342, labels: "scale=32"}}},
+	{folder: "koding-pgbench", runs: []caseRun{{threads: 16, tps: 589.544342, latency: noLatency, labels: "scale=32"}}},
 	{folder: "sb-fileio", runs: []caseRun{
 		{title: "async-169.log 32 threads", workload: "fileio", tps: noRate},
 		{title: "sb0412-12.log 4 threads", tps: 91.6, latency: 0.05147},
@@ -67,7 +67,7 @@ var publicCases = []struct {
 		{title: "tikv10586.log", tps: 9148.025, failed: 0.0279},
 	}},
 	{folder: "gotpc-2020", runs: []caseRun{
-		{title: "three-runs.log", workload: "tpcc", failed: 0.027}, {title: "three-runs.log", workload: "tpcc"},
+		{title: "three-runs.log", workload: "tpcc", failed: 0.027}, {title: "three-runs.log 4 threads", workload: "tpcc", threads: 4},
 		{title: "tpcc.log", failed: 0.0244}, {title: "tpch.log", workload: "tpch"},
 	}},
 	{folder: "sb-tikv-fatal", runs: []caseRun{{result: "failed", threads: 512, tps: 3349.5025}}},
@@ -92,19 +92,25 @@ var publicCases = []struct {
 	{folder: "other-tools", left: "no tool's output was recognised"},
 	{folder: "fileio-two", runs: []caseRun{{title: "ext4.log 8 threads", reads: 1000.5}, {title: "xfs.log 8 threads", reads: 2000.75}}},
 	{folder: "pasted-indented", runs: []caseRun{
-		{title: "notes.txt 8 threads", workload: "tpcb-like", threads: 8, tps: 803.714402, latency: 0.009951, seconds: 30, labels: "scale=50 jobs=2"},
-		{title: "notes.txt 8 threads", tps: 2809.500113, latency: 0.002849, seconds: 20},
+		{title: "notes.txt (1 of 2) 8 threads", workload: "tpcb-like", threads: 8, tps: 803.714402, latency: 0.009951, seconds: 30, labels: "scale=50 jobs=2"},
+		{title: "notes.txt (2 of 2) 8 threads", tps: 2809.500113, latency: 0.002849, seconds: 20},
 		{title: "report.txt", tps: 114.5, latency: 0.01421, seconds: 60.0088},
 	}},
 	{folder: "pasted-quoted", runs: []caseRun{
 		{title: "bold.txt 4 threads", tps: 20444.25, labels: "scale=20 protocol=prepared"},
-		{title: "comments.txt 4 threads", workload: "select-only", tps: 20222.5}, {title: "comments.txt 4 threads", tps: 20333.25},
+		{title: "comments.txt (1 of 2) 4 threads", workload: "select-only", tps: 20222.5}, {title: "comments.txt (2 of 2) 4 threads", tps: 20333.25},
 		{title: "mail.txt 4 threads", tps: 20111.5, labels: "scale=20"},
 	}},
 	{folder: "pasted-remarks", runs: []caseRun{{threads: 4, tps: 4012.5, latency: 0.00199, seconds: 60.01, result: "succeeded"}}},
+	{folder: "pasted-commands", runs: []caseRun{
+		{title: "notes.txt 8 threads", workload: "oltp_read_write", threads: 8, tps: 215, labels: "tables=10 table_size=100000"},
+		{title: "notes.txt 16 threads", threads: 16, tps: 415},
+		{title: "notes.txt 8 threads", workload: "select-only", threads: 8, tps: 2628, labels: "jobs=4 max_tries=3"},
+	}},
 	{folder: "excerpts", runs: []caseRun{
-		{title: "pgbench.txt 4 threads", tps: 2514.5}, {title: "pgbench.txt", tps: 2577.75}, {title: "pgbench.txt", tps: 2761.5}, {title: "pgbench.txt", tps: 2883.25},
-		{title: "sysbench.txt", tps: 5512.25}, {title: "sysbench.txt", tps: 6012.5}, {title: "sysbench.txt", tps: 7012.75},
+		{title: "pgbench.txt (1 of 4) 4 threads", tps: 2514.5}, {title: "pgbench.txt (2 of 4)", tps: 2577.75},
+		{title: "pgbench.txt (3 of 4)", tps: 2761.5}, {title: "pgbench.txt (4 of 4)", tps: 2883.25},
+		{title: "sysbench.txt (1 of 3)", tps: 5512.25}, {title: "sysbench.txt (2 of 3)", tps: 6012.5}, {title: "sysbench.txt (3 of 3)", tps: 7012.75},
 	}},
 	{folder: "two-tools", runs: []caseRun{
 		{title: "all.txt 4 threads", tps: 3512.5}, {title: "all.txt 16 threads", workload: "core", tps: 100000 / 10.105},

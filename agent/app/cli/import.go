@@ -552,7 +552,7 @@ func recognise(tools tool.Set, path, name string) ([]*tool.Tool, error) {
 	found, err := ingest.Recognise(path, tools)
 	if err == nil && len(found) == 0 {
 		head, headErr := ingest.Head(path)
-		err = withHint(errors.Join(fmt.Errorf("no benchmark tool's output recognised in %s", path), headErr), unrecognised(head))
+		err = withHint(errors.Join(fmt.Errorf("no benchmark tool's output recognised in %s", path), headErr), unrecognised(head, tools))
 	}
 	return found, err
 }

@@ -88,7 +88,7 @@ func parse(s Streams, tools tool.Set, name, file string) error {
 		}
 		found := tools.SniffAll(head)
 		if len(found) == 0 {
-			return withHint(fmt.Errorf("no benchmark tool's output recognised in %s", label), unrecognised(head))
+			return withHint(fmt.Errorf("no benchmark tool's output recognised in %s", label), unrecognised(head, tools))
 		}
 		t = found[0]
 		for _, other := range found[1:] {
@@ -107,10 +107,17 @@ func parse(s Streams, tools tool.Set, name, file string) error {
 
 // unrecognised is the hint about an output in which no tool was recognised. It quotes the first line, so that a reader
 // sees what is in the way.
-func unrecognised(head []byte) string {
+func unrecognised(head []byte, tools tool.Set) string {
 	const name = "name the tool that wrote it with --tool"
 	if known := pattern.Known(head); known != "" {
 		return fmt.Sprintf("the pattern %q of docs/patterns-cookbook.md reads it: copy that into benchwatch.yml", known)
+	}
+	for _, t := range tools {
+		for _, form := range t.Unread {
+			if bytes.Contains(head, []byte(form.Text)) {
+				return form.Why
+			}
+		}
 	}
 	var stripper prefix.Stripper
 	for line := range bytes.Lines(head) {

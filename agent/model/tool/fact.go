@@ -23,7 +23,11 @@ type Fact struct {
 }
 
 // Label is a fact of a run.
-type Label struct{ Name, Value string }
+type Label struct {
+	Name, Value string
+	// FromCommand: of a command before the run's output; what the output itself shows has precedence.
+	FromCommand bool
+}
 
 const (
 	// longestFact bounds the value of a label in bytes.
@@ -108,7 +112,7 @@ func (f *facts) add(name, value string) {
 		slices.ContainsFunc(f.pending, func(l Label) bool { return l.Name == name }) {
 		return
 	}
-	f.pending = append(f.pending, Label{name, secret.Value(name, value)})
+	f.pending = append(f.pending, Label{Name: name, Value: secret.Value(name, value)})
 }
 
 // attach adds the labels that no report has yet to a report of a run.

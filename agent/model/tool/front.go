@@ -23,7 +23,8 @@ type Front struct {
 	strippers [2]prefix.Stripper // by stream
 	source    []byte             // empty: none so far
 	others    []string           // containers whose lines were left out, at most mostOthers
-	emit      func(*Report)      // of the current call
+	command   command
+	emit      func(*Report) // of the current call
 	take      func(*Report)
 	facts     facts
 	damaged   bool // a report of the current line had an impossible number
@@ -31,7 +32,7 @@ type Front struct {
 
 // NewFront returns a Front of a new parser.
 func (t *Tool) NewFront(d Description) *Front {
-	f := &Front{parser: t.NewParser(d), facts: newFacts(t)}
+	f := &Front{parser: t.NewParser(d), facts: newFacts(t), command: command{tool: t}}
 	for i := range f.strippers {
 		f.strippers[i].Keep, f.strippers[i].Margin = t.OwnTime, t.Margin
 	}
@@ -41,6 +42,7 @@ func (t *Tool) NewFront(d Description) *Front {
 		if kept {
 			r.completeTransaction()
 			f.facts.attach(r)
+			f.command.complete(r, f.emit)
 			f.emit(r)
 		}
 	}
@@ -81,10 +83,14 @@ func (f *Front) Parse(l Line, emit func(*Report)) Verdict {
 		f.Before(stamp)
 	}
 	f.emit, f.damaged = emit, false
+	f.command.age++
 	if !l.Cut {
 		f.facts.read(l.Text)
 	}
 	verdict := f.parser.Parse(l, f.take)
+	if verdict == Ignored && !l.Cut {
+		f.command.read(l.Text)
+	}
 	if verdict == Reported && len(f.source) == 0 {
 		f.source = append(f.source, stripped.Source...)
 	}

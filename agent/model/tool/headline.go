@@ -13,7 +13,7 @@ import (
 //
 // The operation is [Transaction] or, if the tool printed no latency for it, [NewOrder]; otherwise
 // it is the slowest operation for which hadTraffic returns true (nil: any operation), excluding
-// those that [NotWork] names.
+// those that [NotWork] names and the statements of a transaction.
 //
 // The statistic is the first of [HeadlineStats] that the tool printed; otherwise the highest
 // percentile below p99; otherwise the mean. The statistic is chosen before the slowest operation,
@@ -71,6 +71,10 @@ var HeadlineStats = []string{"p95", Worst("p95"), "p99", Worst("p99")}
 // underscore: read_failed, insert_error, read_not_found.
 var NotWork = []string{"cleanup", "failed", "error", "not_found"}
 
+// StatementOperation begins the name of an operation that is one statement of a transaction, perhaps after the name of
+// its script. The latency of a part says nothing about the transaction.
+const StatementOperation = "statement_"
+
 const otherOperation = 1
 
 // operationRank is higher for preferred operations and 0 for operations that never make the
@@ -86,6 +90,9 @@ func operationRank(operation string) int {
 		if name, ok := strings.CutSuffix(operation, end); ok && (name == "" || name[len(name)-1] == '_') {
 			return 0
 		}
+	}
+	if at := strings.Index(operation, StatementOperation); at == 0 || at > 0 && operation[at-1] == '_' {
+		return 0
 	}
 	return otherOperation
 }

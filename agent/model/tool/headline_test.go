@@ -57,6 +57,11 @@ func TestHeadline(t *testing.T) {
 			},
 			tool.Latency{"lost_found", "p99", 2},
 		},
+		{
+			"no statements of a transaction",
+			[]tool.Latency{{"statement_1_update", "avg", 9}, {"script_1_statement_2_update", "avg", 9}, {"restatement_1", "avg", 1}},
+			tool.Latency{"restatement_1", "avg", 1},
+		},
 		{"only operations with traffic", []tool.Latency{{"idle", "p99", 9}, {"read", "p99", 0}}, tool.Latency{"read", "p99", 0}},
 		{"unknown values do not count", []tool.Latency{{"read", "p95", series.Unknown()}, {"read", "p99", 1}}, tool.Latency{"read", "p99", 1}},
 	} {
@@ -195,7 +200,7 @@ func randomLatencies(random *rand.Rand) []tool.Latency {
 			printed = append(printed, stat)
 		}
 	}
-	for _, operation := range []string{"transaction", "new_order", "read", "update", "cleanup", "intended_cleanup", "read_failed", "insert_error", "read_not_found"} {
+	for _, operation := range []string{"transaction", "new_order", "read", "update", "cleanup", "intended_cleanup", "read_failed", "insert_error", "read_not_found", "statement_1_update", "script_1_statement_2_end"} {
 		if random.IntN(4) > 0 {
 			continue
 		}

@@ -110,6 +110,13 @@ type Tool struct {
 	Echo       string
 	EchoLabels func(options []string) map[string]string
 
+	// Pasted describes the command that starts the tool in a line of its output, as terminals and scripts leave it there.
+	// Nil: no command is recognised. The registry sets it.
+	Pasted func(t *Tool, line string) (Description, bool)
+
+	// Unread are forms of the tool's output that it does not read.
+	Unread []Unread
+
 	// OpenLoop reports whether all latencies of a run count from the time at which an operation was
 	// due, so that they include its waiting time. version is tool_version of run.json, rate the
 	// Rate of Describe. Nil: never; latencies count from the start of an operation. Latencies of
@@ -147,6 +154,14 @@ type Tool struct {
 	// Sniff returns, from 0 (certainly not) to 100, how certain it is that the output beginning
 	// with head comes from this tool.
 	Sniff func(head []byte) int
+}
+
+// Unread is a form of a tool's output that is not read.
+type Unread struct {
+	// Text is in such an output.
+	Text string
+	// Why is a sentence for the user, without a period.
+	Why string
 }
 
 // SideKind is what a file has that a tool writes about a run beside its output.

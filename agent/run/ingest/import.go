@@ -137,6 +137,7 @@ func (im *Import) Run(ctx context.Context) ([]Imported, error) {
 		named = im.Beside(ctx, info.ModTime())
 	}
 	for i, start := range Starts(parts, im.Start, named, info.ModTime()) {
+		parts[i].place = placeOf(i, parts)
 		m, err := im.part(ctx, bytes, parts[i], start, len(parts) == 1, len(generators))
 		if err != nil {
 			return made, fmt.Errorf("%s: %w", im.Path, err)
@@ -300,10 +301,9 @@ func (im *Import) meta(p *Part, start Start, generators int) rundir.Meta {
 		threads = series.Some(im.Threads)
 	}
 	meta := Describe(im.Path, im.Tool, snap.Meta.ToolVersion, snap.Meta.Verb, cmp.Or(snap.Meta.Workload, im.Workload), threads)
+	meta.Title = withThreads(cmp.Or(im.name, titleOf(im.Path))+p.place, meta.Threads)
 	meta.RatePerSecond, meta.ReportIntervalSeconds = snap.Meta.RatePerSecond, cmp.Or(snap.Announced.Value, p.carried)
-	if title := cmp.Or(im.Title, withThreads(im.name, meta.Threads)); im.Title != "" || im.name != "" {
-		meta.Title = title
-	}
+	meta.Title = cmp.Or(im.Title, meta.Title)
 	meta.Labels, meta.Selection, meta.Servers = maps.Clone(im.Labels), im.Selection, im.Servers
 	if generators > 0 {
 		if im.Title == "" {

@@ -31,6 +31,7 @@ type Part struct {
 	timed bool    // Began comes from a report or from an interval's line
 	ends  []int64 // of the lines up to the end of the last report
 
+	place   string          // for the title, where the log has several runs that look the same
 	carried float64         // length of intervals that an earlier run of the log has; 0: none
 	members []rundir.Member // the generators whose logs were joined
 	stderr  int64           // where standard error begins, in a log that has it after standard output; 0: no such place

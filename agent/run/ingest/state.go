@@ -168,9 +168,7 @@ func (s *state) apply(r *tool.Report, at time.Time) {
 	}
 	s.files = cmp.Or(r.Files, s.files)
 	for _, l := range r.Labels {
-		if len(s.labels) < keptLabels && !slices.ContainsFunc(s.labels, func(known tool.Label) bool { return known.Name == l.Name }) {
-			s.labels = append(slices.Clip(s.labels), l) // snapshots share it
-		}
+		s.addLabel(l)
 	}
 	switch r.Kind {
 	case tool.Start:
@@ -185,6 +183,18 @@ func (s *state) apply(r *tool.Report, at time.Time) {
 		}
 	case tool.Error:
 		s.addMessage(r.Message, max(1, r.Count(tool.ErrorCount).Value))
+	}
+}
+
+// addLabel keeps the first value of each label that the output itself shows or, without one, that of the command before it.
+func (s *state) addLabel(l tool.Label) {
+	at := slices.IndexFunc(s.labels, func(known tool.Label) bool { return known.Name == l.Name })
+	switch {
+	case at < 0 && len(s.labels) < keptLabels:
+		s.labels = append(slices.Clip(s.labels), l) // snapshots share it
+	case at >= 0 && s.labels[at].FromCommand && !l.FromCommand:
+		s.labels = slices.Clone(s.labels)
+		s.labels[at] = l
 	}
 }
 

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,6 +19,18 @@ func titleOf(path string) string {
 		}
 	}
 	return name
+}
+
+// placeOf returns " (2 of 3)" for the title of a part if titles would not distinguish the runs of the log; else nothing.
+func placeOf(i int, parts []*Part) string {
+	threads := map[int]bool{}
+	for _, p := range parts {
+		threads[p.Snapshot().Threads.Value] = true
+	}
+	if len(threads) == len(parts) {
+		return ""
+	}
+	return fmt.Sprintf(" (%d of %d)", i+1, len(parts))
 }
 
 // withThreads adds the number of threads to a title; 0 is unknown.

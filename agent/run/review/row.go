@@ -328,7 +328,7 @@ func (r *Row) OwnTitle() string {
 			title = rest
 		}
 	}
-	return title
+	return strings.TrimSuffix(title, " "+table.Plural(r.Threads, "thread"))
 }
 
 // ThreadsCell returns the number of threads.
@@ -339,15 +339,22 @@ func (r *Row) ThreadsCell() table.Cell {
 	return table.Whole(r.Threads)
 }
 
-// HeadlineCell names the latency unless the head does.
-func (r *Row) HeadlineCell() table.Cell {
+// HeadlineName is which latency is the headline, such as "update p99"; empty if it is unknown.
+func (r *Row) HeadlineName() string {
+	if !r.headline.Known {
+		return ""
+	}
+	return LatencyName(r.headline.Value.Operation, r.headline.Value.Stat)
+}
+
+// HeadlineCell is the headline latency, with its name unless the head of the column has that.
+func (r *Row) HeadlineCell(named bool) table.Cell {
 	if !r.headline.Known {
 		return table.Cell{}
 	}
-	l := r.headline.Value
-	cell := table.Number(l.Seconds, table.Milliseconds)
-	if name := LatencyName(l.Operation, l.Stat); name != "p95" {
-		return cell.As(cell.String() + " (" + name + ")")
+	cell := table.Number(r.headline.Value.Seconds, table.Milliseconds)
+	if named {
+		return cell.As(cell.String() + " (" + r.HeadlineName() + ")")
 	}
 	return cell
 }

@@ -157,8 +157,12 @@ func (m *Meta) idName() string {
 	default:
 		return m.Tool
 	}
-	return strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+	name := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+	return name[:min(len(name), longestFileName)]
 }
+
+// longestFileName bounds the name of a log in an id: the title has it, too.
+const longestFileName = 20
 
 func create(root string, meta *Meta, fill func(Directory) error) (Directory, *Claim, error) {
 	if err := CheckID(meta.ID); err != nil {

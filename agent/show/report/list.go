@@ -2,9 +2,11 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,12 +30,15 @@ const (
 	shortCell   = 20
 )
 
+// idNumbers ends an id: the threads, and the number among runs of one second.
+var idNumbers = regexp.MustCompile(`(-t\d+)?(-\d+)?$`)
+
 // titlesTellApart reports whether only their titles distinguish some of the runs: their ids have the same words.
 func titlesTellApart(rows []review.Row) bool {
 	titles := map[string]string{}
 	for i := range rows {
 		_, words, _ := strings.Cut(rows[i].ID, "-")
-		words = strings.TrimRight(words, "0123456789")
+		words = idNumbers.ReplaceAllString(words, "")
 		if title, known := titles[words]; known && title != rows[i].OwnTitle() {
 			return true
 		}
@@ -58,7 +63,7 @@ func clipTitles(rows []review.Row, longest int) []string {
 		return clipped
 	}
 	for i := range rows {
-		own := strings.TrimSuffix(rows[i].OwnTitle(), " "+table.Plural(rows[i].Threads, "thread")) // in other columns
+		own := rows[i].OwnTitle()
 		clipped[i] = table.Clip(own, longest)
 		if title := []rune(table.Plain(own)); len(title) > longest {
 			clipped[i] = string(title[:longest/2]) + "…" + string(title[len(title)-(longest-longest/2-1):])
@@ -67,8 +72,12 @@ func clipTitles(rows []review.Row, longest int) []string {
 	return clipped
 }
 
-// List writes a table of runs, a line each, that fits the terminal: columns that repeat a part of the id are left out
-// first. A last line names the columns that are left out.
+// alike are columns that are not printed on a narrow terminal if all runs have the same value there, which a last line
+// then names.
+var alike = []string{"TOOL", "VERB", "WORKLOAD", "THREADS", "RESULT", "ERRORS"}
+
+// List writes a table of runs, a line each, that fits the terminal: columns with the same value in each line are left out
+// first, and then columns that repeat a part of the id. Last lines have these values, and name the columns that are left out.
 func List(w io.Writer, rows []review.Row, terminal terminal.Terminal) error {
 	fits := func(t *table.Table) bool { return terminal.Width == 0 || t.Width() <= terminal.Width }
 	for _, longest := range []int{wideCell, longestCell} {
@@ -76,49 +85,105 @@ func List(w io.Writer, rows []review.Row, terminal terminal.Terminal) error {
 			return t.Text(w)
 		}
 	}
-	t := list(rows, shortCell)
-	lacking := []string{"P95 (ms)", "STARTED", "TITLE", "DURATION", "ERRORS", "TOOL", "THREADS", "WORKLOAD"}
+	same, dropped := sameInAll(list(rows, shortCell))
+	narrow := func(longest int) *table.Table {
+		t := list(rows, longest)
+		for _, name := range dropped {
+			t.Drop(name)
+		}
+		return t
+	}
+	t := narrow(shortCell)
+	latency := latencyHead(rows)
+	lacking := []string{"VERB", latency, "STARTED", "TITLE", "DURATION", "ERRORS", "TOOL", "THREADS", "WORKLOAD"}
 	if titlesTellApart(rows) {
-		lacking = []string{"TITLE", "P95 (ms)", "STARTED", "DURATION", "ERRORS", "TOOL", "THREADS", "WORKLOAD"}
+		lacking = []string{"VERB", "TITLE", latency, "STARTED", "DURATION", "ERRORS", "TOOL", "THREADS", "WORKLOAD"}
 	}
 	lacking = slices.DeleteFunc(lacking, func(name string) bool { return !t.Has(name) })
 	for i := 0; i < len(lacking); { // from the most important one
-		more := list(rows, shortCell)
+		more := narrow(shortCell)
 		for j, name := range lacking {
 			if j != i {
 				more.Drop(name)
 			}
 		}
 		if fits(more) {
-			t, lacking = more, slices.Delete(lacking, i, i+1)
+			lacking = slices.Delete(lacking, i, i+1)
 		} else {
 			i++
 		}
 	}
-	for _, name := range lacking {
-		t.Drop(name)
+	for _, longest := range []int{longestCell, 34, 28, 24, shortCell} { // with what is left, titles as long as there is room
+		t = narrow(longest)
+		for _, name := range lacking {
+			t.Drop(name)
+		}
+		if fits(t) {
+			break
+		}
 	}
-	if err := t.Text(w); err != nil || len(lacking) == 0 {
+	if err := t.Text(w); err != nil {
 		return err
 	}
 	slices.Sort(lacking)
-	_, err := fmt.Fprintln(w, terminal.Wrap("too wide for this terminal: "+strings.Join(lacking, ", "), 0, 2))
-	return err
+	for _, part := range []struct{ what, names string }{{"in all runs: ", same}, {"too wide for this terminal: ", strings.Join(lacking, ", ")}} {
+		if part.names == "" {
+			continue
+		}
+		if _, err := fmt.Fprintln(w, terminal.Wrap(part.what+part.names, 0, 2)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// list is the table of all columns that have a value.
+// sameInAll returns the alike columns of a table of several runs that have one value, as text and by name.
+func sameInAll(t *table.Table) (text string, names []string) {
+	if len(t.Rows) < 2 {
+		return "", nil
+	}
+	var all []string
+	for i, c := range t.Columns {
+		value := t.Rows[0][i].String()
+		if slices.Contains(alike, c.Name) && !slices.ContainsFunc(t.Rows, func(row []table.Cell) bool { return row[i].String() != value }) {
+			all, names = append(all, strings.ToLower(c.Name)+" "+value), append(names, c.Name)
+		}
+	}
+	return strings.Join(all, ", "), names
+}
+
+// latencyHead heads the column of the headline latency. If all runs have the same statistic, it names that.
+func latencyHead(rows []review.Row) string {
+	name := ""
+	for i := range rows {
+		own := rows[i].HeadlineName()
+		if own == "" {
+			continue
+		}
+		if name != "" && own != name {
+			return "LATENCY (ms)"
+		}
+		name = own
+	}
+	return strings.ToUpper(cmp.Or(name, "p95")) + " (ms)"
+}
+
+// list is the table of all columns that have a value. It has verbs if a run has another one than run.
 func list(rows []review.Row, longest int) *table.Table {
 	started := table.Column{Name: "STARTED"}
 	zones := map[string]bool{}
+	verbs := false
 	for i := range rows {
 		zones[zone(rows[i].StartedAt)] = true
+		verbs = verbs || rows[i].Verb != "" && rows[i].Verb != "run"
 	}
 	if len(zones) == 1 {
 		started.Head = "STARTED (" + zone(rows[0].StartedAt) + ")"
 	}
-	t := table.New(table.Named("ID", "TITLE", "TOOL", "WORKLOAD", "THREADS",
-		"STARTED", "DURATION", "RESULT", "TPS", "P95 (ms)", "ERRORS")...)
-	t.Columns[5] = started
+	latency := latencyHead(rows)
+	t := table.New(table.Named("ID", "TITLE", "TOOL", "VERB", "WORKLOAD", "THREADS",
+		"STARTED", "DURATION", "RESULT", "TPS", latency, "ERRORS")...)
+	t.Columns[6] = started
 	titles := clipTitles(rows, longest)
 	for i := range rows {
 		r := &rows[i]
@@ -129,10 +194,14 @@ func list(rows []review.Row, longest int) *table.Table {
 		if r.StartEstimated {
 			at = "~" + at
 		}
+		verb := ""
+		if verbs {
+			verb = r.Verb
+		}
 		t.Add(table.Text(r.ID), table.Text(titles[i]),
-			table.Text(r.Tool), table.Text(table.Clip(r.Workload, longest)), r.ThreadsCell(),
+			table.Text(r.Tool), table.Text(verb), table.Text(table.Clip(r.Workload, longest)), r.ThreadsCell(),
 			table.Text(at), table.Text(table.Duration(r.DurationSeconds)), table.Text(r.ShortStatus()),
-			table.Optional(r.Values.Of(tool.Throughput), table.PerSecond), r.HeadlineCell(),
+			table.Optional(r.Values.Of(tool.Throughput), table.PerSecond), r.HeadlineCell(latency == "LATENCY (ms)"),
 			table.Optional(r.Values.Of(tool.Errors), table.Count))
 	}
 	t.DropUnknown()

@@ -27,7 +27,11 @@ var Tool = &tool.Tool{
 	NewParser: func(d tool.Description) tool.Parser { return NewParser(d) },
 	Margin:    []string{""},
 	Sniff:     Sniff,
-	OwnTime:   func(line []byte) bool { return len(line) > 0 && stampedFailure(line) },
+	Unread: []tool.Unread{{
+		Text: "NEW_ORDER - Takes(s): ",
+		Why:  "go-tpc of early 2020 printed its rows without [Current] or [Summary]: they may be of an interval or of a whole run, and are not read",
+	}},
+	OwnTime: func(line []byte) bool { return len(line) > 0 && stampedFailure(line) },
 	Facts: []tool.Fact{
 		{Label: "analytical_threads", Line: "Finished: ", Before: " OLTP workers, ", After: " OLAP workers"},
 	},

@@ -72,6 +72,9 @@ func sniff(head []byte) int {
 			return 95
 		}
 	}
+	if bytes.Contains(head, []byte("progress: ")) && bytes.Contains(head, []byte(" tps, lat ")) {
+		return 95
+	}
 	for _, text := range []string{"transaction type: ", "pgbench ("} {
 		if bytes.HasPrefix(head, []byte(text)) {
 			return 90

@@ -314,7 +314,7 @@ func (t *summary) statement(l scan.Line) tool.Verdict {
 	if len(t.statements) == maxStatements {
 		return tool.Ignored
 	}
-	prefix, number := "statement_", len(t.statements)+1
+	prefix, number := tool.StatementOperation, len(t.statements)+1
 	if n := len(t.scripts); n > 0 {
 		s := &t.scripts[n-1]
 		s.statementsSoFar++

@@ -4,6 +4,7 @@ package registry
 import (
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 	"github.com/benchwatch/benchwatch/agent/model/tool/benchbase"
+	"github.com/benchwatch/benchwatch/agent/model/tool/commandline"
 	"github.com/benchwatch/benchwatch/agent/model/tool/gotpc"
 	"github.com/benchwatch/benchwatch/agent/model/tool/goycsb"
 	"github.com/benchwatch/benchwatch/agent/model/tool/hammerdb"
@@ -16,7 +17,7 @@ import (
 )
 
 // Tools in the order in which they are tried. A new tool is one line here.
-var Tools = tool.Set{
+var Tools = withCommands(tool.Set{
 	sysbench.Tool,
 	ycsb.Tool,
 	goycsb.Tool,
@@ -27,4 +28,12 @@ var Tools = tool.Set{
 	hammerdb.Tool,
 	benchbase.Tool,
 	hdrlog.Tool,
+})
+
+// withCommands makes the tools recognise their commands in logs, as a shell understands them.
+func withCommands(tools tool.Set) tool.Set {
+	for _, t := range tools {
+		t.Pasted = commandline.Pasted
+	}
+	return tools
 }
