@@ -73,7 +73,7 @@ compose-test: ## tests of compose/ on a Docker engine, with stand-in images
 
 .PHONY: e2e
 e2e: ## tests on real servers: MariaDB, Galera, MongoDB, PostgreSQL, Prometheus
-	$(GO) test -tags e2e -count 1 -p 2 -timeout 20m ./tests/e2e/... ./tests/tutorials
+	$(GO) test -tags e2e -count 1 -p 4 -parallel 3 -timeout 20m ./tests/e2e/... ./tests/tutorials
 
 .PHONY: limits-test
 limits-test: ## runs with one known limit, with and without other load, and pairs of runs with one known difference: the reported findings; ab against long runs

@@ -14,10 +14,7 @@ import (
 
 const synced = 4
 
-func TestGalera(t *testing.T) {
-	t.Parallel() // it waits for its own servers
-	onMariaDB(t, servers.Galera, 3, checkGalera)
-}
+func TestGalera(t *testing.T) { onMariaDB(t, servers.Galera, 3, checkGalera) }
 
 func checkGalera(t *testing.T, s group) {
 	w := s.watch(t)

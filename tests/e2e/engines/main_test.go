@@ -60,9 +60,10 @@ func startWith(t *testing.T, kind servers.Kind, o servers.Options) group {
 // mariadbVersions and postgresqlVersions are the tested versions. The empty one is installed.
 var mariadbVersions, postgresqlVersions = []string{""}, []string{""}
 
-// onMariaDB runs a test on n servers of each version.
+// onMariaDB runs a test on n servers of each version, beside others: it waits for its own servers most of the time.
 func onMariaDB(t *testing.T, kind servers.Kind, n int, test func(t *testing.T, s group), settings ...string) {
 	t.Helper()
+	t.Parallel()
 	for _, version := range mariadbVersions {
 		t.Run(cmp.Or(version, "installed"), func(t *testing.T) {
 			test(t, startWith(t, kind, servers.Options{Servers: n, Version: version, Settings: settings}))

@@ -12,10 +12,7 @@ import (
 	"github.com/benchwatch/benchwatch/internal/servers"
 )
 
-func TestReplica(t *testing.T) {
-	t.Parallel() // it waits for its own servers
-	onMariaDB(t, servers.MariaDB, 2, checkReplica)
-}
+func TestReplica(t *testing.T) { onMariaDB(t, servers.MariaDB, 2, checkReplica) }
 
 func checkReplica(t *testing.T, s group) {
 	w := s.watch(t)

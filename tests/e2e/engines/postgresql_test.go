@@ -27,6 +27,7 @@ import (
 // onPostgreSQL runs a test on n servers of each version.
 func onPostgreSQL(t *testing.T, n int, test func(t *testing.T, s group), settings ...string) {
 	t.Helper()
+	t.Parallel()
 	for _, version := range postgresqlVersions {
 		t.Run(cmp.Or(version, "installed"), func(t *testing.T) {
 			test(t, startWith(t, servers.PostgreSQL, servers.Options{Servers: n, Version: version, Settings: settings}))
@@ -111,10 +112,7 @@ func level(s *engine.Sample) bool {
 	return s.Up() && s.LagBytes.Known && s.LagBytes.Value < 1<<20 && s.LagSeconds.Known && s.LagSeconds.Value < 1
 }
 
-func TestPostgreSQLReplication(t *testing.T) {
-	t.Parallel() // it waits for its own servers
-	onPostgreSQL(t, 5, checkPostgreSQLReplication)
-}
+func TestPostgreSQLReplication(t *testing.T) { onPostgreSQL(t, 5, checkPostgreSQLReplication) }
 
 func checkPostgreSQLReplication(t *testing.T, s group) {
 	s.sql(t, 1, loaded)

@@ -20,10 +20,10 @@ import (
 	"github.com/benchwatch/benchwatch/internal/need"
 )
 
-// A machine that ssh reads has the values that its node_exporter has, over two minutes of a load, for less
+// A machine that ssh reads has the values that its node_exporter has, over half a minute of a load, for less
 // than 0.3 % of a core there. Nothing remains there.
 func TestHostBySSH(t *testing.T) {
-	const seconds = 60
+	const seconds = 30
 	l := newLab(t)
 	need.Program(t, "prometheus-node-exporter")
 	exporter := agents.FreeAddress(t)
