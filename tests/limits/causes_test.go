@@ -27,7 +27,7 @@ type planted struct {
 	also []string
 	// of are the findings that it may explain.
 	of []cause.Limit
-	// settings are those of the server. prepare are statements before the run, remedy those that follow the advice; they
+	// settings are the server's. prepare are statements before the run, remedy those that follow the advice; they
 	// are undone by undo.
 	settings              []string
 	prepare, remedy, undo []string

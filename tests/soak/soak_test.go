@@ -5,7 +5,7 @@
 //
 // SOAK_TIME is how long it runs (20m). Runs come and go at a multiple of their true speed,
 // among them one of 86,400 intervals, a day at one a second. 10,000 runs have ended before;
-// 200 targets are sampled, of which 50 are dead; scrapers and pages are attached.
+// 200 targets are sampled, 50 of them dead; scrapers and pages are attached.
 package soak
 
 import (

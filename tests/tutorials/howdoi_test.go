@@ -49,7 +49,9 @@ func TestHowDoI(t *testing.T) {
 	replace := strings.NewReplacer("--mysql-host=db1", "--config-file="+dir+"/servers/sysbench.cnf --tables=1 --table-size=100 --mysql-ignore-errors=all",
 		"~/.local/share/benchwatch", dir+"/data", "--address=db1:3306", "--address="+address(t, dir), "monitor@db1:3306", "monitor@"+address(t, dir),
 		"monitor.password", "servers/monitor.password", "/mnt/team", dir+"/team", "127.0.0.1:9838", "127.0.0.1:"+page,
-		"p95 < 20ms", "p95 < 10s", "--time=600", "--time=4", "sleep 60", "sleep 1.5", "--time=60", "--time=1", "--time=10", "--time=1", "--linger=10m", "--linger=1s", "--max-time 10m", "--max-time 3s",
+		"p95 < 20ms", "p95 < 10s", "--time=600", "--time=4",
+		"sleep 60", "timeout 60 sh -c 'until grep -L ended_at "+dir+"/data/runs/*/run.json | grep -q .; do sleep 0.1; done'",
+		"--time=60", "--time=1", "--time=10", "--time=1", "--linger=10m", "--linger=1s", "--max-time 10m", "--max-time 3s",
 		"--on gen1,gen2", "--ssh='ssh -F machines/config' --on gen1,gen2")
 	for i := range all {
 		all[i].commands = replace.Replace(all[i].commands)

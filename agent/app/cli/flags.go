@@ -119,7 +119,7 @@ func addFormat(cmd command, format *string, formats ...string) {
 }
 
 // addDrainTimeout adds --drain-timeout, which leaves to at 0 for the configured time. A drain has no result without
-// a second sample of the replicas, so the shortest time is that of the configuration.
+// a second sample of the replicas, so the shortest time is the one of the configuration.
 func addDrainTimeout(cmd command, to *time.Duration, help string) {
 	help += "; at least 1s (default: runs.drain_timeout of the configuration)"
 	cmd.flag("drain-timeout", help, value{"DURATION", func() string { return to.String() }, func(s string) (err error) {

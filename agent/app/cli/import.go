@@ -456,7 +456,7 @@ func (r *importCommand) search() (logs []ingest.Log, folders []foundFolder, fail
 
 // filesBeside is what the files beside a log add to its runs. Each of them may be nil.
 type filesBeside struct {
-	// servers are those of dumps, which options replace.
+	// servers come from dumps. Options replace them.
 	servers *rundir.Servers
 	// began is when the programs that monitored a machine began.
 	began func(context.Context, time.Time) ingest.Start

@@ -44,7 +44,7 @@ type Server struct {
 	Config  string `json:"config,omitempty"`
 	Address string `json:"address,omitempty"`
 	User    string `json:"user,omitempty"`
-	// Engine and Database are those of the command, without a configuration file.
+	// Engine and Database come from the command, without a configuration file.
 	Engine   string `json:"engine,omitempty"`
 	Database string `json:"database,omitempty"`
 }

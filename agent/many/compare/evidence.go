@@ -43,7 +43,7 @@ func (l *Line) evidence(i int, factor float64) evidence {
 		return evidence{verdict: Single, reason: "one run, may be noise"}
 	}
 	e := compareWithin(l.intervals[0].Scaled(factor), l.intervals[i])
-	// The printed values are those of the whole runs. Intervals that differ in the other direction
+	// The printed values describe the whole runs. Intervals that differ in the other direction
 	// do not prove them.
 	isLower := l.values[i][0] < l.values[0][0]*factor
 	const contradiction = "the intervals differ in the other direction"

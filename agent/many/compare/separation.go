@@ -29,7 +29,7 @@ const (
 	least = 1e-3
 )
 
-// Separate compares the values of groups, each of which must have one. noise is a factor by which values may differ for
+// Separate compares the values of groups. Each must have one. noise is a factor by which values may differ for
 // a known reason, 1 without one. It counts only without repeats, which show the spread themselves.
 func Separate(groups []Spread, noise float64) Separation {
 	s := Separation{Factor: 1, P: math.NaN(), noise: max(1, noise)}

@@ -83,7 +83,7 @@ type sourceHistory struct {
 }
 
 // follow measures the lag of the replicas whose sources are known, each channel by the history of its own source, and
-// returns these replicas. The lag of a replica is that of its worst channel.
+// returns these replicas. A replica lags as far as its worst channel.
 //
 // It also returns the sources that replicate from no other server, which can't be behind.
 func (t *lagTracker) follow(samples []*Sample) (followers, roots map[*Sample]bool) {

@@ -10,7 +10,7 @@ import (
 // TestAllowedCores guards that the cores of a program are the union of the cores of its processes that use CPU.
 func TestAllowedCores(t *testing.T) {
 	for name, c := range map[string]struct {
-		lists []string // of processes, each of which used ten times as much as the next one
+		lists []string // of processes, each using ten times as much as the next one
 		want  int
 	}{
 		"all":                    {[]string{"0-7"}, 8},

@@ -18,7 +18,7 @@ const (
 
 // dropImpossible removes numbers that no run can have: rates and counts that are the result of an overflow, latencies
 // that are no number, percentiles of 0 and those below the minimum. damaged: something was removed that makes the line
-// unreliable. kept is false for an interval of which nothing should be used, since its numbers come from one difference.
+// unreliable. kept is false for an interval that must not be used at all, since its numbers come from one difference.
 func (r *Report) dropImpossible() (kept, damaged bool) {
 	if r.isPossible() {
 		return true, false

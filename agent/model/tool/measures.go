@@ -40,7 +40,7 @@ var (
 	})
 )
 
-// operationRate returns the rate of an operation; unknown if the tool prints queries, of which it is a kind.
+// operationRate returns the rate of an operation; unknown if the tool prints queries and the operation is one kind of them.
 func (r *Report) operationRate(operation string) series.Optional[float64] {
 	if r.Rate(Query).Known {
 		return series.Optional[float64]{}

@@ -84,7 +84,7 @@ func (d *dstatReader) text(line string) {
 	d.row(at, row)
 }
 
-// isRequests reports whether a group of columns counts requests of disks: its headings are those of their bytes.
+// isRequests reports whether a group of columns counts requests of disks: its headings equal the headings of their bytes.
 func isRequests(group string) bool { return strings.HasPrefix(group, "io/") }
 
 // fields reads a line of CSV: facts, the groups, the headings, or values. Whoever published the file may have put a

@@ -12,7 +12,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 )
 
-// fill sets all fields to random values, of which many are unknown, 0, or larger than they should be.
+// fill sets all fields to random values. Many are unknown, 0, or larger than they should be.
 func fill(r *rand.Rand, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Float64:

@@ -67,7 +67,7 @@ func TestStallIsCaptured(t *testing.T) {
 			return []evidence.Answer{a}
 		}),
 	})
-	// What was printed before the run is followed is history, of which nothing can be captured.
+	// What was printed before the run is followed is history: nothing of it can be captured.
 	w.until("one", "followed", func(s ingest.Snapshot) bool { return s.Meta.ToolVersion != "" })
 	begin()
 	s := w.until("one", "stall", func(s ingest.Snapshot) bool { return len(s.Stalls) > 0 })

@@ -51,7 +51,7 @@ func (d *Detector) describe(first, last int) Dip {
 		}
 		x.Lost += max(0, u.rate-o.Rate) * o.seconds()
 		if o.isLow {
-			x.Lost += (u.rate - o.Rate) * o.gap // its rate is that of the whole time since the report before
+			x.Lost += (u.rate - o.Rate) * o.gap // its rate covers the whole time since the previous report
 		}
 	}
 	d.bound(&x, first, last)

@@ -14,8 +14,8 @@ import (
 	"github.com/benchwatch/benchwatch/internal/recorded"
 )
 
-// TestExportLines guards that the lines of intervals and samples, which JSONLines writes by itself, are those of package
-// encoding/json for an ExportLine.
+// TestExportLines guards that the lines of intervals and samples, which JSONLines writes by itself, equal what package
+// encoding/json writes for an ExportLine.
 func TestExportLines(t *testing.T) {
 	h := recorded.Read(t, recorded.Galera(t))
 	h.Snapshot.Meta.ID = `a "run" & more`

@@ -446,7 +446,7 @@ func checkPostgreSQLRights(t *testing.T, s group) {
 	w.until("restarted", 20*time.Second, func(f engine.Frame) bool { return f.Samples[1].Up() && f.Samples[1].Restarts == 1 })
 }
 
-// The values of a tick are those of the server's own views.
+// The values of a tick equal those of the server's own views.
 func TestPostgreSQLValues(t *testing.T) { onPostgreSQL(t, 2, checkPostgreSQLValues) }
 
 func checkPostgreSQLValues(t *testing.T, s group) {

@@ -14,7 +14,7 @@ type Record struct {
 	// Together are increases of all servers, where they differ from Grown.
 	Together map[*measure.Measure]float64
 	By       map[*measure.Measure]map[string]float64
-	// Settings are those of the server.
+	// Settings are the server's settings.
 	Settings map[string]string
 }
 

@@ -149,7 +149,7 @@ var exported = map[string]string{
 	"connections_total": "conn_tot",
 }
 
-// exportedInfo are those of the process, without haproxy_process_, by their name in `show info`.
+// exportedInfo are the metrics of the process, without haproxy_process_, by their name in `show info`.
 var exportedInfo = map[string]string{
 	"nbthread": "Nbthread", "max_connections": "Maxconn", "current_connections": "CurrConns", "idle_time_percent": "Idle_pct",
 	"uptime_seconds": "Uptime_sec", "start_time_seconds": "Start_time_sec", "max_fds": "Ulimit-n",

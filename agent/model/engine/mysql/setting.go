@@ -30,7 +30,7 @@ var (
 	part = regexp.MustCompile(`^['"]([a-z0-9_.]+)\s*=\s*(.+?);?['"]$`)
 )
 
-// readSetting implements engine.Switch. For a variable that lists several options, the value is that of the option.
+// readSetting implements engine.Switch. If a variable lists several options, it reads the option's value.
 func readSetting(ctx context.Context, t engine.Target, statement string) (value, restore string, err error) {
 	m := setGlobal.FindStringSubmatch(statement)
 	if value, err = variable(ctx, t, m[1]); err != nil {

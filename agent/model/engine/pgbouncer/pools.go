@@ -152,7 +152,7 @@ func (n netTimes) next(database, column string, gross, waited float64) float64 {
 	return last.highest
 }
 
-// maxNetTimes bounds the databases, of which only the first have series.
+// maxNetTimes is how many databases have series: the first ones.
 const maxNetTimes = 4 * proxy.MaxBackends
 
 func (p *pools) setStats(shown []proxy.Backend) {

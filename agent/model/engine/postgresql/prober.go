@@ -251,7 +251,7 @@ func (p *prober) sample(ctx context.Context) (*engine.Status, error) {
 	return t.out, nil
 }
 
-// statements are those of every tick. Positions come first, since they are compared with other servers'. Sessions
+// statements are executed at every tick. Positions come first, since they are compared with other servers'. Sessions
 // come before other statements that use them: the server copies their states once in a transaction, and adds
 // what they wait for at that moment.
 func (t *tick) statements() []statement {

@@ -41,7 +41,7 @@ WHERE pg_is_in_recovery()`
 const receiver = `SELECT status, received_tli, sender_host, sender_port, extract(epoch FROM clock_timestamp() - last_msg_receipt_time) AS silence
 FROM pg_stat_get_wal_receiver() WHERE pid IS NOT NULL`
 
-// checkpointed is the distance from the last checkpoint, of which max_wal_size allows about half.
+// checkpointed is the distance from the last checkpoint. It may be about half of max_wal_size.
 const checkpointed = `SELECT pg_wal_lsn_diff(CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END, redo_lsn) AS age
 FROM pg_control_checkpoint()`
 

@@ -41,7 +41,7 @@ func (t *tick) readSender(r row) {
 		s = &sender{bytes: map[string]float64{}, lag: map[string]float64{}}
 		t.senders[name] = s
 	}
-	if address := r.text("address"); address != "" { // the port is that of this server
+	if address := r.text("address"); address != "" { // this server listens on the same port
 		t.out.Members = append(t.out.Members, engine.Member{Address: address, State: r.text("state")})
 	}
 	state := r.text("sync_state")

@@ -14,7 +14,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/measure"
 )
 
-// TestLogins guards what slow logins explain: by Little's law, 4 clients of which 2 log in at any time, 100 times a second,
+// TestLogins guards what slow logins explain: by Little's law, 4 clients, 2 of them logging in at any time, 100 times a second,
 // need 20 ms for that.
 func TestLogins(t *testing.T) {
 	run := func(checked, exchanged, tls, opened, full float64, settings map[string]string) *cause.View {

@@ -8,7 +8,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/tool"
 )
 
-// parameters are those of a connection string, by name in lower case.
+// parameters has the parameters of a connection string, by name in lower case.
 type parameters map[string]string
 
 func (p parameters) is(name string) bool { return strings.EqualFold(p[name], "true") || p[name] == "1" }

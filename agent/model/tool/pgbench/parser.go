@@ -103,7 +103,7 @@ func (p *parser) Parse(line tool.Line, emit func(*tool.Report)) tool.Verdict {
 	return s.summary.add(text)
 }
 
-// excerpt begins a summary whose first lines are missing, as in a text of which only the figures were kept. Such a
+// excerpt begins a summary whose first lines are missing, as in a text that keeps only the figures. Such a
 // summary follows another one without a line between them that only pgbench prints.
 func (s *stream) excerpt(text []byte, emit func(*tool.Report)) {
 	t := &s.summary

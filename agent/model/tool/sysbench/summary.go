@@ -177,7 +177,7 @@ func (p *Parser) volume(s *scan.Line) (tool.Verdict, bool) {
 	return 0, false
 }
 
-// legacyUnits are those of fileio in 0.4, which are powers of 1024.
+// legacyUnits are the units of fileio in 0.4: powers of 1024.
 var legacyUnits = map[string]float64{"b": 1, "Kb": 1 << 10, "Mb": mebibyte, "Gb": 1 << 30}
 
 // legacyVolume reads fileio's line of 0.4: `Read 0b  Written 4Gb  Total transferred 4Gb  (91.604Mb/sec)`.

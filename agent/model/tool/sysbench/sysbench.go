@@ -44,7 +44,7 @@ var Tool = &tool.Tool{
 	},
 }
 
-// askPercentile returns the option for a percentile, of which sysbench takes whole numbers.
+// askPercentile returns the option for a percentile. sysbench takes whole numbers.
 func askPercentile(name string) string {
 	if n, err := strconv.Atoi(strings.TrimPrefix(name, "p")); err == nil && n > 0 && n <= 100 {
 		return "--percentile=" + strconv.Itoa(n)
