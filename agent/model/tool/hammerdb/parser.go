@@ -44,12 +44,14 @@ type Parser struct {
 	version string
 	refresh int  // of the transaction counter in seconds; 0: unknown
 	counts  bool // the transaction counter is used
-	labels  []tool.Label
-	began   time.Time // of the log that follows; zero: unknown
-	run     run
-	queries queries
-	profile profile
-	jobs    jobs
+	// counterLog: the transaction counter's own log follows, and none of its lines was read.
+	counterLog bool
+	labels     []tool.Label
+	began      time.Time // of the log that follows; zero: unknown
+	run        run
+	queries    queries
+	profile    profile
+	jobs       jobs
 	// jobBegan is when the next run's job began, according to the job database; zero: unknown.
 	jobBegan time.Time
 	printed  bool               // a run was read that is not in JSON
@@ -73,11 +75,14 @@ type run struct {
 	minutes   int       // of the measured period
 	jobBegan  time.Time // according to the job database; zero: unknown
 	ended     bool      // its measured period
-	monitored bool      // by a virtual user that prints the result
-	resulted  bool      // its result was read
-	done      bool      // all virtual users
-	failed    int       // virtual users
-	cause     string
+	// Time of the transaction counter's last line, if its lines have one, and how long it counted until then.
+	counterAt      time.Time
+	counterSeconds float64
+	monitored      bool // by a virtual user that prints the result
+	resulted       bool // its result was read
+	done           bool // all virtual users
+	failed         int  // virtual users
+	cause          string
 }
 
 // NewParser returns a parser of one output.
@@ -171,9 +176,13 @@ func (p *Parser) word(l scan.Line, emit func(*tool.Report)) tool.Verdict {
 	case l.Literal(jobHeader):
 		p.jobBegins(l.Rest(), emit)
 		return tool.Ignored
-	case l.Literal("Hammerdb Log @ "), l.Literal("Hammerdb Transaction Counter Log @ "):
+	case l.Literal("Hammerdb Log @ "):
 		p.close(emit)
 		p.began = clock(l.Rest())
+		return tool.Ignored
+	case l.Literal("Hammerdb Transaction Counter Log @ "): // hdbtcount.log, which has nothing else of a run
+		p.close(emit)
+		p.began, p.counterLog = clock(l.Rest()), true
 		return tool.Ignored
 	case l.Literal("+-+-+"):
 		p.endProfile()
@@ -345,7 +354,7 @@ func (p *Parser) counter(l scan.Line, emit func(*tool.Report)) tool.Verdict {
 	if !ok || !l.Literal(" ") {
 		return p.created(l, n, emit)
 	}
-	rest := l.Rest()
+	rest, at, timed := cutTime(l.Rest())
 	operation, per := tool.Transaction, 60.0
 	switch {
 	case bytes.HasSuffix(rest, []byte(" tpm")), bytes.Equal(rest, []byte("tpm")):
@@ -354,11 +363,17 @@ func (p *Parser) counter(l scan.Line, emit func(*tool.Report)) tool.Verdict {
 	default:
 		return p.created(l, n, emit)
 	}
+	if p.counterLog && timed { // without times, nothing is known of its intervals
+		p.open(verbRun, series.Optional[int]{}, emit, "")
+		p.counterLog = false
+	}
 	if p.number == 0 || p.run.done || p.run.ended {
 		return tool.Ignored // the counter runs on until it is stopped, also after a run
 	}
 	p.need(emit)
 	p.counts = true
+	previous := p.run.counterAt
+	p.run.counterAt = at
 	if p.run.counted++; p.run.counted == 1 && n == 0 {
 		return tool.Reported // the counter has just begun
 	}
@@ -368,7 +383,10 @@ func (p *Parser) counter(l scan.Line, emit func(*tool.Report)) tool.Verdict {
 	if p.run.straddles {
 		r.Phase, p.run.straddles = tool.Warmup, false
 	}
-	if p.refresh > 0 {
+	if seconds := at.Sub(previous).Seconds(); timed && !previous.IsZero() && seconds > 0 {
+		p.run.counterSeconds += seconds
+		r.IntervalSeconds, r.ElapsedSeconds = series.Some(seconds), series.Some(p.run.counterSeconds)
+	} else if p.refresh > 0 && !timed {
 		r.IntervalSeconds = series.Some(float64(p.refresh))
 		if p.run.counted > 1 { // otherwise the log does not begin with the run
 			r.ElapsedSeconds = series.Some(float64(p.refresh * (p.run.counted - 1)))
@@ -377,6 +395,17 @@ func (p *Parser) counter(l scan.Line, emit func(*tool.Report)) tool.Verdict {
 	r.AddRate(operation, float64(n)/per)
 	p.emit(emit)
 	return tool.Reported
+}
+
+// cutTime removes the time that "tcset timestamps 1" adds to the lines of hdbtcount.log: " @ Thu Jun 30 21:18:41 UTC 2022".
+// It is for comparing with others of the same log: an abbreviated zone may be unknown.
+func cutTime(rest []byte) (text []byte, at time.Time, ok bool) {
+	before, after, ok := bytes.Cut(rest, []byte(" @ "))
+	if !ok {
+		return rest, at, false
+	}
+	at, err := time.Parse(tclClock, string(bytes.TrimSpace(after)))
+	return before, at, err == nil
 }
 
 // created reads "3 Virtual Users Created with Monitor VU".
@@ -550,9 +579,12 @@ func (p *Parser) label(name, value string) {
 	p.labels = append(p.labels, tool.Label{Name: name, Value: value})
 }
 
+// tclClock is Tcl's default form of a time.
+const tclClock = "Mon Jan _2 15:04:05 MST 2006"
+
 // clock reads Tcl's default form of a time. An abbreviated zone is only known if it is UTC or this machine's.
 func clock(text []byte) time.Time {
-	t, err := time.ParseInLocation("Mon Jan _2 15:04:05 MST 2006", string(bytes.TrimSpace(text)), time.Local)
+	t, err := time.ParseInLocation(tclClock, string(bytes.TrimSpace(text)), time.Local)
 	zone, offset := t.Zone()
 	if err != nil || offset == 0 && zone != "UTC" && zone != "GMT" {
 		return time.Time{}

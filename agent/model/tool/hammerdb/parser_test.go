@@ -50,6 +50,16 @@ lines: 5 reported, 3 ignored, 0 malformed
 {"kind":"summary","run":1,"threads":2,"checkpoint":false,"rates":{"transaction":20,"new_order":10},"nopm":600,"tpm":1200}
 lines: 6 reported, 1 ignored, 0 malformed
 `},
+		{"the counter's log, with times", "Hammerdb Transaction Counter Log @ Thu Jun 30 21:18:31 UTC 2022\n+-+-+\n0 PostgreSQL tpm @ Thu Jun 30 21:18:31 UTC 2022\n" +
+			"193290 PostgreSQL tpm @ Thu Jun 30 21:18:41 UTC 2022\n6000 PostgreSQL tpm @ Thu Jun 30 21:18:52 UTC 2022\n",
+			`{"kind":"start","run":1,"tool":"hammerdb","command":"run"}
+{"kind":"interval","run":1,"elapsed_seconds":10,"interval_seconds":10,"rates":{"transaction":3221.5}}
+{"kind":"interval","run":1,"elapsed_seconds":21,"interval_seconds":11,"rates":{"transaction":100}}
+lines: 3 reported, 2 ignored, 0 malformed
+`},
+		{"the counter's log", "Hammerdb Transaction Counter Log @ Thu Jun 30 21:18:31 UTC 2022\n0 MariaDB tpm\n193290 MariaDB tpm\n",
+			`lines: 0 reported, 3 ignored, 0 malformed
+`},
 		{"the counter runs on", "ALL VIRTUAL USERS COMPLETE\n35028 MariaDB tpm\n", `lines: 0 reported, 2 ignored, 0 malformed
 `},
 	} {
