@@ -22,7 +22,7 @@ const mostInStatements = 1.3
 // leastOften is how often a transaction of the run must execute a statement at least, on average: rarer ones, such as the
 // queries of somebody who watches the server, may be others'. leastCounted is the part of the clients' statements that the
 // counters by statement must have: else they were reset or do not have all.
-const leastOften, leastCounted = 0.01, 0.5
+const leastOften, leastCounted = 0.01, 0.8
 
 // mostForeign is the share of foreign statements from which on a server's counters are not the run's.
 const mostForeign = 0.3
