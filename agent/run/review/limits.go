@@ -79,7 +79,7 @@ func limitsOf(h *record.History, r *Row, others []rundir.Meta) *limits.Verdict {
 		return nil // of a run that did nothing, nothing was limited
 	}
 	v.Explain(views(h, r, &e))
-	nameStatement(&v, r.Executed)
+	nameStatement(&v, r.Executed, leastOften*e.Throughput*e.Seconds)
 	return &v
 }
 
@@ -87,9 +87,9 @@ func limitsOf(h *record.History, r *Row, others []rundir.Meta) *limits.Verdict {
 const mostOfTheTime = 0.2
 
 // nameStatement names the statement that took the most time in the servers, in the findings about statements whose cause
-// is not known.
-func nameStatement(v *limits.Verdict, s *Statements) {
-	if s == nil || len(s.Kinds) == 0 || s.Kinds[0].Share < mostOfTheTime || s.Kinds[0].of != oneStatement {
+// is not known, unless it was executed less often than the run's statements are.
+func nameStatement(v *limits.Verdict, s *Statements, least float64) {
+	if s == nil || len(s.Kinds) == 0 || s.Kinds[0].Share < mostOfTheTime || s.Kinds[0].of != oneStatement || s.Kinds[0].Executions < least {
 		return
 	}
 	k := &s.Kinds[0]
