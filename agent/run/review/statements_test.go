@@ -61,15 +61,15 @@ func TestLimitNamesStatement(t *testing.T) {
 	verdict := func(share float64, of engine.Statement) string {
 		v := &limits.Verdict{Findings: []limits.LimitFinding{{Limit: cause.RowLocks, Evidence: "x"}, {Limit: cause.RoundTrip, Evidence: "y"}}}
 		kind := newStatementKind(&of)
-		kind.Share, kind.MeanSeconds = share, 0.008
-		nameStatement(v, &Statements{Kinds: []StatementKind{kind}})
+		kind.Share, kind.MeanSeconds, kind.StatementCounts = share, 0.008, of.StatementCounts
+		nameStatement(v, &Statements{Kinds: []StatementKind{kind}}, 50)
 		return v.Findings[0].Evidence + " " + v.Findings[1].Evidence
 	}
-	update := engine.Statement{Text: "UPDATE a"}
+	update := recorded.Statement("UPDATE a", 1000, 8)
 	if got, want := verdict(0.7, update), "x; 70 % of the statements' time in the servers was in UPDATE a, 8.00 ms on average y"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	for _, got := range []string{verdict(0.1, update), verdict(0.9, engine.Statement{Digest: engine.DigestPrepared}), verdict(0.9, engine.Statement{})} {
+	for _, got := range []string{verdict(0.1, update), verdict(0.9, engine.Statement{Digest: engine.DigestPrepared}), verdict(0.9, engine.Statement{}), verdict(0.9, recorded.Statement("UPDATE a", 40, 8))} {
 		if got != "x y" {
 			t.Error(got)
 		}
