@@ -134,13 +134,13 @@ const maxContainers = 64
 
 // containerOutput is the output of one container in a log of several, or of the whole log.
 type containerOutput struct {
-	parser tool.Parser
-	runs   map[int]int // the number of each run in all outputs, by the parser's
+	front *tool.Front
+	runs  map[int]int // the number of each run in all outputs, by the parser's
 }
 
 // parseLines prints the reports that the parser of t finds in the lines of r, and returns their number.
 func parseLines(r io.Reader, t *tool.Tool, out io.Writer) (n int, err error) {
-	w := bufio.NewWriter(out)
+	w := bufio.NewWriterSize(out, sniffed)
 	var object []byte
 	var current *containerOutput
 	runs := 0
@@ -149,20 +149,21 @@ func parseLines(r io.Reader, t *tool.Tool, out io.Writer) (n int, err error) {
 			runs++
 			current.runs[report.Run] = runs
 		}
-		numbered := *report // which is the parser's own
-		numbered.Run = current.runs[report.Run]
-		object = append(tool.AppendJSON(object[:0], &numbered), '\n')
+		own := report.Run
+		report.Run = current.runs[own]
+		object = append(tool.AppendJSON(object[:0], report), '\n')
+		report.Run = own
 		w.Write(object) // the error stays in w
 		n++
 	}
 	outputs, order := map[string]*containerOutput{}, []*containerOutput{}
-	var stripper prefix.Stripper
+	stripper := t.NewStripper()
 	lines := follow.NewScanner(unhurried{r, w}, 0, math.MaxInt64)
 	for {
 		line, err := lines.Next(context.Background())
 		if errors.Is(err, io.EOF) {
 			for _, current = range order {
-				current.parser.Close(emit)
+				current.front.Close(emit)
 			}
 			return n, w.Flush()
 		}
@@ -170,15 +171,15 @@ func parseLines(r io.Reader, t *tool.Tool, out io.Writer) (n int, err error) {
 			w.Flush() // what was understood is not lost
 			return n, err
 		}
-		source := stripper.Strip(line.Text).Source
-		if current = outputs[string(source)]; current == nil {
+		stripped := stripper.Strip(line.Text)
+		if current = outputs[string(stripped.Source)]; current == nil {
 			if len(order) == maxContainers {
 				continue
 			}
-			current = &containerOutput{parser: t.NewFront(tool.Description{}).Parser(), runs: map[int]int{}}
-			outputs[string(source)], order = current, append(order, current)
+			current = &containerOutput{front: t.NewFront(tool.Description{}), runs: map[int]int{}}
+			outputs[string(stripped.Source)], order = current, append(order, current)
 		}
-		current.parser.Parse(tool.Line{Text: line.Text, Cut: line.Cut}, emit)
+		current.front.ParseStripped(tool.Line{Cut: line.Cut}, stripped, emit)
 	}
 }
 

@@ -25,19 +25,25 @@ type Line struct {
 // leaves after a truncation, and from the last carriage return on, with which a progress display
 // overwrites itself.
 func Text(line []byte) []byte {
-	for len(line) > 0 && line[0] == 0 {
-		line = line[1:]
-	}
+	line = trimNULs(line)
 	if bytes.IndexByte(line, '\r') < 0 { // nearly always, and many times as fast as a search from the end
 		return line
 	}
 	return line[bytes.LastIndexByte(bytes.TrimRight(line, "\r"), '\r')+1:]
 }
 
+func trimNULs(line []byte) []byte {
+	for len(line) > 0 && line[0] == 0 {
+		line = line[1:]
+	}
+	return line
+}
+
 // lines splits bytes into lines.
 type lines struct {
 	max        int
 	buf        []byte // buf[start:] was read but not delivered
+	returns    bool   // buf may hold carriage returns: one search for many lines
 	start      int
 	scanned    int   // bytes of buf[start:] known to hold no newline
 	offset     int64 // of buf[start] in the file
@@ -49,6 +55,7 @@ func (l *lines) space() []byte {
 	if l.start > 0 {
 		n := copy(l.buf, l.buf[l.start:])
 		l.buf, l.start = l.buf[:n], 0
+		l.returns = bytes.IndexByte(l.buf, '\r') >= 0
 	}
 	if cap(l.buf)-len(l.buf) < chunk {
 		grown := make([]byte, len(l.buf), 2*cap(l.buf)+chunk)
@@ -59,7 +66,19 @@ func (l *lines) space() []byte {
 }
 
 // take adds the n bytes that were read into the space.
-func (l *lines) take(n int) { l.buf = l.buf[:len(l.buf)+n] }
+func (l *lines) take(n int) {
+	before := len(l.buf)
+	l.buf = l.buf[:before+n]
+	l.returns = l.returns || bytes.IndexByte(l.buf[before:], '\r') >= 0
+}
+
+// text is Text for a line of the buffer.
+func (l *lines) text(line []byte) []byte {
+	if l.returns {
+		return Text(line)
+	}
+	return trimNULs(line)
+}
 
 // end is the offset after the last byte that was taken.
 func (l *lines) end() int64 { return l.offset + int64(len(l.buf)-l.start) }
@@ -67,35 +86,41 @@ func (l *lines) end() int64 { return l.offset + int64(len(l.buf)-l.start) }
 // idle reports whether the buffer holds no complete line.
 func (l *lines) idle() bool { return l.start+l.scanned >= len(l.buf) }
 
-// next removes the next complete or overlong line from the buffer.
-func (l *lines) next() (Line, bool) {
+// next removes the next complete or overlong line from the buffer. It sets line in place, which is faster than a copy.
+func (l *lines) next(line *Line) bool {
 	for {
 		rest := l.buf[l.start:]
 		i := bytes.IndexByte(rest[l.scanned:], '\n')
 		if i < 0 {
-			l.scanned = len(rest)
-			if l.discarding {
-				l.consume(len(rest))
-				return Line{}, false
-			}
-			if len(rest) > l.max {
-				line := Line{Text: Text(rest[:l.max]), Offset: l.offset, Size: int64(len(rest)), Cut: true}
-				l.consume(len(rest))
-				l.discarding = true
-				return line, true
-			}
-			return Line{}, false
+			return l.overlong(line)
 		}
 		end := l.scanned + i
-		line := Line{Offset: l.offset, Size: int64(end + 1), Cut: end > l.max}
+		line.Offset, line.Size, line.Cut, line.Unterminated = l.offset, int64(end+1), end > l.max, false
 		l.consume(end + 1)
 		if l.discarding {
 			l.discarding = false
 			continue
 		}
-		line.Text = Text(rest[:min(end, l.max)])
-		return line, true
+		line.Text = l.text(rest[:min(end, l.max)])
+		return true
 	}
+}
+
+// overlong removes the beginning of a line from the buffer that has only this line, if it is too long already.
+func (l *lines) overlong(line *Line) bool {
+	rest := l.buf[l.start:]
+	l.scanned = len(rest)
+	switch {
+	case l.discarding:
+		l.consume(len(rest))
+		return false
+	case len(rest) <= l.max:
+		return false
+	}
+	*line = Line{Text: Text(rest[:l.max]), Offset: l.offset, Size: int64(len(rest)), Cut: true}
+	l.consume(len(rest))
+	l.discarding = true
+	return true
 }
 
 // rest removes an unterminated last line from the buffer.
@@ -134,9 +159,9 @@ func NewScanner(content io.ReaderAt, offset, size int64) *Scanner {
 
 // Next returns the next line. The error is io.EOF after the last one, which may be
 // Unterminated.
-func (s *Scanner) Next(ctx context.Context) (Line, error) {
+func (s *Scanner) Next(ctx context.Context) (line Line, err error) {
 	for {
-		if line, ok := s.lines.next(); ok {
+		if s.lines.next(&line) {
 			return line, nil
 		}
 		if err := ctx.Err(); err != nil {

@@ -214,7 +214,7 @@ func (r *Reader) Restart(offset int64) error { return r.Resume(offset, nil) }
 // Resume is like Restart, but within a line that begins at offset and whose first bytes, begun,
 // were read before. The error is ErrRewritten if the file does not have them.
 func (r *Reader) Resume(offset int64, begun []byte) error {
-	r.lines = lines{max: r.opts.MaxLine, offset: offset, buf: bytes.Clone(begun)}
+	r.lines = lines{max: r.opts.MaxLine, offset: offset, buf: bytes.Clone(begun), returns: bytes.IndexByte(begun, '\r') >= 0}
 	end := r.lines.end()
 	r.last = make([]byte, min(end, fingerprint))
 	n, err := r.file.ReadAt(r.last, end-int64(len(r.last)))
@@ -255,12 +255,12 @@ func (r *Reader) Last() []byte { return r.last }
 
 // Next returns the next line, waiting for it until ctx is done. The error is io.EOF after Finish,
 // and may be ErrRewritten.
-func (r *Reader) Next(ctx context.Context) (Line, error) {
+func (r *Reader) Next(ctx context.Context) (line Line, err error) {
 	for {
-		if line, ok := r.lines.next(); ok {
+		if r.lines.next(&line) {
 			return line, nil
 		}
-		line, err := r.Poll(ctx)
+		line, err = r.Poll(ctx)
 		if !errors.Is(err, ErrQuiet) {
 			return line, err
 		}
@@ -272,9 +272,9 @@ func (r *Reader) Next(ctx context.Context) (Line, error) {
 
 // Poll returns the next line that is already in the file. The error is ErrQuiet if there is none;
 // other errors are as for Next.
-func (r *Reader) Poll(ctx context.Context) (Line, error) {
+func (r *Reader) Poll(ctx context.Context) (line Line, err error) {
 	for {
-		if line, ok := r.lines.next(); ok {
+		if r.lines.next(&line) {
 			return line, nil
 		}
 		if err := ctx.Err(); err != nil {
@@ -299,16 +299,16 @@ func (r *Reader) Poll(ctx context.Context) (Line, error) {
 
 // NextWithin is like Next, but returns ErrQuiet if no line comes within d; with d 0 it waits
 // without a limit.
-func (r *Reader) NextWithin(ctx context.Context, d time.Duration) (Line, error) {
+func (r *Reader) NextWithin(ctx context.Context, d time.Duration) (line Line, err error) {
 	if d <= 0 {
 		return r.Next(ctx)
 	}
-	if line, ok := r.lines.next(); ok {
+	if r.lines.next(&line) {
 		return line, nil
 	}
 	limited, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
-	line, err := r.Next(limited)
+	line, err = r.Next(limited)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		err = ErrQuiet
 	}

@@ -50,30 +50,27 @@ func (s *Stripper) object(line []byte, l *Line) ([]byte, bool) {
 	if !bytes.HasPrefix(line, []byte("{")) {
 		return nil, false
 	}
-	begin, found := 0, false
 	var text []byte
-	rest := bytes.TrimLeft(line[1:], " ")
+	found := false
+	rest := trimBlanks(line[1:])
 	for len(rest) > 0 && rest[0] == '"' {
 		key, after, ok := quotedString(rest)
-		after = bytes.TrimLeft(after, " ")
+		after = trimBlanks(after)
 		if !ok || len(after) == 0 || after[0] != ':' {
 			break
 		}
-		value := bytes.TrimLeft(after[1:], " ")
+		value := trimBlanks(after[1:])
 		if len(value) > 0 && value[0] == '"' {
 			var raw []byte
 			if raw, after, ok = quotedString(value); !ok {
 				break
 			}
 			if isOneOf(key, textKeys) && !found {
-				begin, found = len(s.buffer), true
-				s.unescape(raw)
-				text = s.buffer[begin:]
-				if plainText, escaped := s.escapes(text, l); escaped {
-					text = plainText
+				text, found = s.quotedText(raw), true
+			} else if isOneOf(key, timeKeys) {
+				if at, _, ok := s.date(raw); ok {
+					l.Time = at
 				}
-			} else if at, _, ok := s.date(raw); ok && isOneOf(key, timeKeys) {
-				l.Time = at
 			}
 		} else {
 			end := bytes.IndexByte(value, ',')
@@ -82,13 +79,40 @@ func (s *Stripper) object(line []byte, l *Line) ([]byte, bool) {
 			}
 			after = value[end:]
 		}
-		after = bytes.TrimLeft(after, " ")
+		after = trimBlanks(after)
 		if len(after) == 0 || after[0] != ',' {
 			break
 		}
-		rest = bytes.TrimLeft(after[1:], " ")
+		rest = trimBlanks(after[1:])
 	}
-	return bytes.TrimRight(text, "\r\n"), found
+	for n := len(text) - 1; n >= 0 && (text[n] == '\n' || text[n] == '\r'); n-- {
+		text = text[:n]
+	}
+	return text, found
+}
+
+func trimBlanks(text []byte) []byte {
+	for len(text) > 0 && text[0] == ' ' {
+		text = text[1:]
+	}
+	return text
+}
+
+// lineEnd is the line end in a JSON string: the only escape in most lines.
+const lineEnd = `\n`
+
+// quotedText returns the text of a JSON string's content, without colours and cursor codes.
+func (s *Stripper) quotedText(raw []byte) []byte {
+	if text := bytes.TrimSuffix(raw, []byte(lineEnd)); bytes.IndexByte(text, '\\') < 0 {
+		return text
+	}
+	begin := len(s.buffer)
+	s.unescape(raw)
+	text := s.buffer[begin:]
+	if plainText, escaped := s.escapes(text, nil); escaped {
+		return plainText
+	}
+	return text
 }
 
 func isOneOf(key []byte, all [][]byte) bool {
@@ -177,13 +201,7 @@ func (s *Stripper) quoted(line []byte, _ *Line) ([]byte, bool) {
 	if !ok || len(rest) > 1 || len(rest) == 1 && rest[0] != ',' {
 		return nil, false
 	}
-	begin := len(s.buffer)
-	s.unescape(content)
-	line = s.buffer[begin:]
-	if plainText, escaped := s.escapes(line, nil); escaped {
-		line = plainText
-	}
-	return line, true
+	return s.quotedText(content), true
 }
 
 // longestName bounds the name of a container.
@@ -311,10 +329,13 @@ func areDigits(text []byte) bool {
 
 // number reads exactly n digits.
 func number(text []byte, n int) (v int, ok bool) {
-	if len(text) < n || !areDigits(text[:n]) {
+	if len(text) < n {
 		return 0, false
 	}
 	for _, c := range text[:n] {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
 		v = 10*v + int(c-'0')
 	}
 	return v, true

@@ -32,9 +32,9 @@ type Front struct {
 
 // NewFront returns a Front of a new parser.
 func (t *Tool) NewFront(d Description) *Front {
-	f := &Front{parser: t.NewParser(d), facts: newFacts(t), command: command{tool: t}}
-	for i := range f.strippers {
-		f.strippers[i].Keep, f.strippers[i].Margin = t.OwnTime, t.Margin
+	f := &Front{
+		parser: t.NewParser(d), facts: newFacts(t), command: command{tool: t},
+		strippers: [2]prefix.Stripper{t.NewStripper(), t.NewStripper()},
 	}
 	f.take = func(r *Report) {
 		kept, damaged := r.dropImpossible()
@@ -48,6 +48,9 @@ func (t *Tool) NewFront(d Description) *Front {
 	}
 	return f
 }
+
+// NewStripper returns what removes prefixes from the lines of a log of this tool.
+func (t *Tool) NewStripper() prefix.Stripper { return prefix.Stripper{Keep: t.OwnTime, Margin: t.Margin} }
 
 // flushingFront is a Front of a Flusher.
 type flushingFront struct{ *Front }
@@ -70,7 +73,11 @@ func (f *Front) Parser() Parser {
 func (f *Front) Parse(l Line, emit func(*Report)) Verdict {
 	stripper := &f.strippers[l.Stream]
 	stripper.Written = f.Written
-	stripped := stripper.Strip(l.Text)
+	return f.ParseStripped(l, stripper.Strip(l.Text), emit)
+}
+
+// ParseStripped is Parse for a line whose prefix the caller has removed, by a stripper of this log from NewStripper.
+func (f *Front) ParseStripped(l Line, stripped *prefix.Line, emit func(*Report)) Verdict {
 	if len(f.source) > 0 && len(stripped.Source) > 0 && !bytes.Equal(f.source, stripped.Source) {
 		f.leaveOut(stripped.Source)
 		return Ignored

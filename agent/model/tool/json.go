@@ -113,13 +113,13 @@ func (o *object) open(name string) object {
 func (o *object) shut(inner object) { o.dst = append(inner.dst, '}') }
 
 func (o *object) rates(rates []Rate) {
-	rates = slices.DeleteFunc(slices.Clone(rates), func(r Rate) bool { return !finite(r.PerSecond) })
-	if len(rates) == 0 {
+	if !slices.ContainsFunc(rates, Rate.isFinite) {
 		return
 	}
 	in := o.open("rates")
 	for i, r := range rates {
-		if !slices.ContainsFunc(rates[:i], func(b Rate) bool { return b.Operation == r.Operation }) {
+		same := func(b Rate) bool { return b.isFinite() && b.Operation == r.Operation }
+		if r.isFinite() && !slices.ContainsFunc(rates[:i], same) {
 			in.number(r.Operation, series.Some(r.PerSecond))
 		}
 	}
@@ -161,20 +161,18 @@ func (o *object) counts(counts []Count) {
 }
 
 func (o *object) latencies(name string, all []Latency) {
-	all = slices.DeleteFunc(slices.Clone(all), func(l Latency) bool { return !finite(l.Seconds) })
-	if len(all) == 0 {
+	if !slices.ContainsFunc(all, Latency.isFinite) {
 		return
 	}
 	operations := o.open(name)
 	for i, first := range all {
-		if slices.ContainsFunc(all[:i], func(b Latency) bool { return b.Operation == first.Operation }) {
+		same := func(b Latency) bool { return b.isFinite() && b.Operation == first.Operation }
+		if !first.isFinite() || slices.ContainsFunc(all[:i], same) {
 			continue
 		}
 		stats := operations.open(first.Operation)
 		for j, l := range all[i:] {
-			if l.Operation == first.Operation && !slices.ContainsFunc(all[i:i+j], func(b Latency) bool {
-				return b.Operation == l.Operation && b.Stat == l.Stat
-			}) {
+			if same(l) && !slices.ContainsFunc(all[i:i+j], func(b Latency) bool { return same(b) && b.Stat == l.Stat }) {
 				stats.number(l.Stat, series.Some(l.Seconds))
 			}
 		}
@@ -182,6 +180,10 @@ func (o *object) latencies(name string, all []Latency) {
 	}
 	o.shut(operations)
 }
+
+func (r Rate) isFinite() bool { return finite(r.PerSecond) }
+
+func (l Latency) isFinite() bool { return finite(l.Seconds) }
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 

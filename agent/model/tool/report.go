@@ -224,7 +224,9 @@ func (r *Report) AddKnownLatency(operation, stat string, seconds series.Optional
 
 // AddLatency appends a latency in seconds.
 func (r *Report) AddLatency(operation, stat string, seconds float64) {
-	r.Latencies = append(r.Latencies, Latency{operation, stat, seconds})
+	r.Latencies = append(r.Latencies, Latency{})
+	l := &r.Latencies[len(r.Latencies)-1] // set in place, which is faster than a copy
+	l.Operation, l.Stat, l.Seconds = operation, stat, seconds
 }
 
 // AddPercentiles adds the percentiles that HdrHistogram's logs have: the upper bound of each

@@ -181,7 +181,7 @@ var powersOfTen = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1
 // ms becomes the float64 nearest to 0.00104. It accepts C's spellings of not-a-number and infinity
 // as NaN: the tool has no value there.
 func (l *Line) Fixed(places, shift int) (float64, bool) {
-	b, i := l.text, l.at
+	b, i := l.text[l.at:], 0
 	for i < len(b) && b[i] == ' ' {
 		i++
 	}
@@ -191,7 +191,7 @@ func (l *Line) Fixed(places, shift int) (float64, bool) {
 		i++
 	}
 	if i == start {
-		return l.notANumber(start)
+		return l.notANumber(l.at + start)
 	}
 	if i == len(b) || b[i] != '.' {
 		return 0, false
@@ -206,9 +206,9 @@ func (l *Line) Fixed(places, shift int) (float64, bool) {
 	case i-point != places || digits > maxDigits:
 		return 0, false
 	case digits > 15: // n is not exact
-		return l.long(start, i, shift)
+		return l.long(l.at+start, l.at+i, shift)
 	}
-	l.at = i
+	l.at += i
 	return float64(n) / powersOfTen[places+shift], true
 }
 

@@ -17,23 +17,25 @@ type family uint8
 
 const (
 	noFamily   family = iota
-	builtIn           // sysbench's own C code
+	builtIn           // sysbench's own C code in 1.x
+	legacy            // in 0.x
 	luaDefault        // a hook that calls sysbench.report_default
 	luaCSV            // a hook that calls sysbench.report_csv
 	luaJSON           // a hook that calls sysbench.report_json
 )
 
-// form is what the shape of an interval line reveals.
+// isLua reports whether a hook in Lua prints the reports.
+func (f family) isLua() bool { return f == luaDefault || f == luaCSV || f == luaJSON }
+
+// form is what the shape of an interval line reveals. It has no more fields than the compiler keeps in registers.
 type form struct {
 	family family
 	// queued: there is a target rate, so a line with the queue's length follows.
 	queued bool
 	// commits: 0.5 prints COMMIT statements as transactions.
 	commits bool
-	// legacy: a line of 0.x. parts is the number of its trailing parts; older versions leave
-	// some out.
-	legacy bool
-	parts  int
+	// parts is the number of trailing parts of a legacy line; older versions leave some out.
+	parts int
 }
 
 // reading is how much of a line could be read.
@@ -207,7 +209,7 @@ func addLatency(r *tool.Report, stat string, seconds float64) {
 //	tps, reads/s, writes/s, response time                    0.5 from 2012
 //	tps, reads, writes, response time, errors, reconnects    0.5 from October 2014
 func (p *Parser) legacy(s *scan.Line) (form, reading) {
-	f := form{family: builtIn, legacy: true, queued: true, commits: !p.run.before05}
+	f := form{family: legacy, queued: true, commits: !p.run.before05}
 	if !rate(s, p.scratch, tool.Transaction) {
 		return f, damaged
 	}
@@ -252,7 +254,7 @@ func (p *Parser) legacy(s *scan.Line) (form, reading) {
 
 // shortened reports whether earlier lines of the run had parts that this line lacks.
 func (p *Parser) shortened(f form) bool {
-	return f.legacy && f.parts < p.run.parts
+	return f.family == legacy && f.parts < p.run.parts
 }
 
 // Operations in addition to the operations of package tool.
@@ -270,11 +272,11 @@ func (p *Parser) files(s *scan.Line) (form, reading) {
 	if !s.Literal("reads: ") {
 		return form{}, foreign
 	}
-	f := form{family: builtIn, legacy: true}
+	f := form{family: legacy}
 	unit := " MB/s"
 	ok := byteRate(s, p.scratch, opReadByte)
 	if s.Literal(" MiB/s") {
-		f.legacy, unit = false, " MiB/s"
+		f.family, unit = builtIn, " MiB/s"
 	} else {
 		ok = ok && s.Literal(unit)
 	}
@@ -283,7 +285,7 @@ func (p *Parser) files(s *scan.Line) (form, reading) {
 	if !ok {
 		return f, damaged
 	}
-	if f.legacy && s.End() {
+	if f.family == legacy && s.End() {
 		return f, read // before September 2011
 	}
 	f.parts = 1
@@ -310,7 +312,7 @@ func (p *Parser) memory(s *scan.Line) (form, reading) {
 	switch {
 	case s.Literal(" MiB/sec"):
 	case s.Literal(" MB/sec"):
-		f.legacy = true
+		f.family = legacy
 	case s.End(), strings.HasPrefix(" MiB/sec", string(s.Rest())), strings.HasPrefix(" MB/sec", string(s.Rest())):
 		return f, damaged // cut
 	default:

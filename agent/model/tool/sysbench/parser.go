@@ -285,7 +285,7 @@ func (p *Parser) interval(f form, emit func(*tool.Report)) tool.Verdict {
 		p.open(emit)
 	}
 	p.start(emit)
-	if f.family != builtIn && p.hook.postpone(p, f, seconds, emit) {
+	if f.family.isLua() && p.hook.postpone(p, f, seconds, emit) {
 		return tool.Reported
 	}
 	p.deliver(f, seconds, emit)
@@ -320,7 +320,7 @@ func (p *Parser) deliver(f form, seconds int, emit func(*tool.Report)) {
 	if f.commits {
 		p.trueTransactions(r, f.parts)
 	}
-	if f.legacy {
+	if f.family == legacy {
 		if reads, writes := r.Rate(tool.Read), r.Rate(tool.Write); reads.Known && writes.Known {
 			r.AddRate(tool.Query, hundredths(reads.Value+writes.Value)) // 0.x does not print the others
 		}
@@ -351,7 +351,7 @@ func (p *Parser) length(f form, seconds int) series.Optional[float64] {
 	r := &p.run
 	var n int
 	switch {
-	case r.reset && f.legacy:
+	case r.reset && f.family == legacy:
 		// 0.x resets its counts at a checkpoint, at some time within this second.
 		return series.Optional[float64]{}
 	case r.gap:
