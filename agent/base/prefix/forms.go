@@ -254,8 +254,11 @@ func isName(name []byte) bool {
 // pod is kubectl's: [pod/NAME/CONTAINER].
 func (s *Stripper) pod(line []byte, l *Line) ([]byte, bool) {
 	const begin = "[pod/"
+	if !bytes.HasPrefix(line, []byte(begin)) {
+		return nil, false
+	}
 	end := bytes.IndexByte(line, ']')
-	if !bytes.HasPrefix(line, []byte(begin)) || end < 0 || end+1 < len(line) && line[end+1] != ' ' {
+	if end < 0 || end+1 < len(line) && line[end+1] != ' ' {
 		return nil, false
 	}
 	l.Source = line[len(begin):end]
@@ -512,11 +515,11 @@ func logHeader(rest []byte) ([]byte, bool) {
 }
 
 func isLevel(line []byte) bool {
-	if len(line) == 0 || line[0] != '[' {
+	if len(line) < 2 || line[0] != '[' {
 		return false
 	}
 	for _, level := range levels {
-		if bytes.HasPrefix(line[1:], level) {
+		if line[1] == level[0] && bytes.HasPrefix(line[1:], level) {
 			return true
 		}
 	}

@@ -40,16 +40,21 @@ const (
 type facts struct {
 	tool    *Tool
 	first   [256]bool // bytes with which a line that has a fact can begin
+	begins  []string  // the text with which a line that has the fact of this index begins
 	pending []Label   // not in a report yet
 }
 
 func newFacts(t *Tool) facts {
 	f := facts{tool: t}
 	for _, fact := range t.Facts {
-		for _, c := range []byte(cmp.Or(fact.Line, fact.Before, "0123456789")) {
-			if f.first[c] = true; fact.Line+fact.Before != "" {
-				break
-			}
+		begin := cmp.Or(fact.Line, fact.Before)
+		f.begins = append(f.begins, begin)
+		if begin != "" {
+			f.first[begin[0]] = true
+			continue
+		}
+		for c := '0'; c <= '9'; c++ {
+			f.first[c] = true
 		}
 	}
 	if t.Echo != "" {
@@ -67,16 +72,19 @@ func (f *facts) read(line []byte) {
 	if len(text) == 0 || !f.first[text[0]] {
 		return
 	}
-	if echo, ok := bytes.CutPrefix(text, []byte(f.tool.Echo)); ok && f.tool.Echo != "" {
+	if echo, ok := f.echoed(text); ok {
 		labels := f.tool.EchoLabels(strings.Fields(string(echo)))
 		for _, name := range slices.Sorted(maps.Keys(labels)) {
 			f.add(name, labels[name])
 		}
 		return
 	}
-	for i := range f.tool.Facts {
+	for i, begin := range f.begins {
+		if begin != "" && begin[0] != text[0] {
+			continue
+		}
 		fact := &f.tool.Facts[i]
-		rest, ok := bytes.CutPrefix(text, []byte(cmp.Or(fact.Line, fact.Before)))
+		rest, ok := bytes.CutPrefix(text, []byte(begin))
 		if ok && fact.Line != "" {
 			_, rest, ok = bytes.Cut(rest, []byte(fact.Before))
 		}
@@ -89,11 +97,19 @@ func (f *facts) read(line []byte) {
 				continue
 			}
 		}
-		if fact.Line+fact.Before == "" && (value[0] < '0' || value[0] > '9' || bytes.IndexByte(value, ' ') >= 0) {
+		if begin == "" && (value[0] < '0' || value[0] > '9' || bytes.IndexByte(value, ' ') >= 0) {
 			continue
 		}
 		f.add(fact.Label, strings.TrimSpace(string(withoutRemark(value))))
 	}
+}
+
+// echoed returns what follows the beginning of a command line that the tool prints.
+func (f *facts) echoed(text []byte) (echo []byte, ok bool) {
+	if f.tool.Echo == "" {
+		return nil, false
+	}
+	return bytes.CutPrefix(text, []byte(f.tool.Echo))
 }
 
 // withoutRemark cuts what a person wrote behind a value.

@@ -50,7 +50,9 @@ func (t *Tool) NewFront(d Description) *Front {
 }
 
 // NewStripper returns what removes prefixes from the lines of a log of this tool.
-func (t *Tool) NewStripper() prefix.Stripper { return prefix.Stripper{Keep: t.OwnTime, Margin: t.Margin} }
+func (t *Tool) NewStripper() prefix.Stripper {
+	return prefix.Stripper{Keep: t.OwnTime, Margin: t.Margin}
+}
 
 // flushingFront is a Front of a Flusher.
 type flushingFront struct{ *Front }

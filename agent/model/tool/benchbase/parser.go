@@ -55,9 +55,13 @@ func (p *Parser) Parse(line tool.Line, emit func(*tool.Report)) tool.Verdict {
 	if line.Cut {
 		return tool.Malformed
 	}
-	text := bytes.TrimRight(line.Text, "\r ")
+	text := scan.TrimEnd(line.Text)
 	if line.Stream == tool.Stderr {
 		return p.stderr(text, emit)
+	}
+	l := scan.New(text)
+	if l.Literal(throughput) { // nearly every line of a log without the header of a logger
+		return p.throughput(l, emit)
 	}
 	if bytes.IndexByte(text, 0x1b) >= 0 {
 		text = withoutColours(text)
@@ -85,9 +89,9 @@ func (p *Parser) Parse(line tool.Line, emit func(*tool.Report)) tool.Verdict {
 	if r := newRaw(text); r != nil {
 		return p.openRaw(r, emit)
 	}
-	l := scan.New(text)
+	l = scan.New(text)
 	switch {
-	case l.Literal("Throughput: "):
+	case l.Literal(throughput):
 		return p.throughput(l, emit)
 	case l.Literal("PHASE START :: "):
 		return p.phase(l.Rest(), emit)
@@ -131,6 +135,9 @@ func (p *Parser) Parse(line tool.Line, emit func(*tool.Report)) tool.Verdict {
 	}
 	return p.count(text, emit)
 }
+
+// throughput begins the lines of the monitor.
+const throughput = "Throughput: "
 
 // mostPhases bounds the phases that a label lists.
 const mostPhases = 16

@@ -93,8 +93,8 @@ func (p *Parser) Parse(line tool.Line, emit func(*tool.Report)) tool.Verdict {
 	if line.Cut {
 		return tool.Malformed
 	}
-	whole := bytes.TrimRight(line.Text, "\r ")
-	text := bytes.TrimPrefix(bytes.Trim(whole, "\r "), []byte("hammerdb>")) // the prompt of a terminal
+	whole := scan.TrimEnd(line.Text)
+	text := bytes.TrimPrefix(scan.TrimStart(whole), []byte("hammerdb>")) // the prompt of a terminal
 	if line.Stream == tool.Stderr {
 		return p.stderr(text, emit)
 	}
@@ -111,6 +111,8 @@ func (p *Parser) Parse(line tool.Line, emit func(*tool.Report)) tool.Verdict {
 	p.endMessage()
 	l := scan.New(text)
 	switch {
+	case '0' <= text[0] && text[0] <= '9':
+		return p.counter(l, emit)
 	case l.Literal("Vuser "):
 		return p.user(l, emit)
 	case l.Literal("Error in Virtual User "):
@@ -123,8 +125,6 @@ func (p *Parser) Parse(line tool.Line, emit func(*tool.Report)) tool.Verdict {
 		return p.openProfile(text, emit)
 	case bytes.Equal(text, []byte("ALL VIRTUAL USERS COMPLETE")):
 		return p.complete(emit)
-	case '0' <= text[0] && text[0] <= '9':
-		return p.counter(l, emit)
 	case strings.IndexByte(`"{[}]`, text[0]) >= 0:
 		return p.json(whole, emit)
 	}

@@ -37,6 +37,23 @@ func HasPrefix(text []byte, prefix string) bool {
 	return len(text) >= len(prefix) && string(text[:len(prefix)]) == prefix
 }
 
+// TrimEnd returns text without the blanks and carriage returns at its end.
+func TrimEnd(text []byte) []byte {
+	n := len(text)
+	for n > 0 && (text[n-1] == ' ' || text[n-1] == '\r') {
+		n--
+	}
+	return text[:n]
+}
+
+// TrimStart returns text without the blanks and carriage returns at its beginning.
+func TrimStart(text []byte) []byte {
+	for len(text) > 0 && (text[0] == ' ' || text[0] == '\r') {
+		text = text[1:]
+	}
+	return text
+}
+
 // HasAnyPrefix reports whether text begins with one of prefixes.
 func HasAnyPrefix(text []byte, prefixes ...string) bool {
 	return slices.ContainsFunc(prefixes, func(prefix string) bool { return HasPrefix(text, prefix) })
