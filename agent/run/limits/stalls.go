@@ -28,9 +28,10 @@ type Slowdown struct {
 	Stopped float64
 }
 
-// lost returns the share of the clients' time that the state cost, which may be unknown.
-func (s *Slowdown) lost() float64 {
-	slower := s.Held * max(0, 1-s.During/s.Otherwise)
+// lost returns the share of the clients' time that the state cost: the drop in throughput, of which at most idle counts,
+// or the standstills, which the tool's own output shows. It may be unknown.
+func (s *Slowdown) lost(idle float64) float64 {
+	slower := min(s.Held*max(0, 1-s.During/s.Otherwise), idle)
 	if !series.IsKnown(slower) {
 		return s.Stopped
 	}
@@ -59,21 +60,13 @@ func (s *shares) takeStalls() {
 		back = max(back, s.paused.FlowControl.Mean)
 	}
 	left -= back
-	if s.localKnown() {
-		idle := s.running
-		for class, waited := range s.byClass {
-			if class != engine.Running {
-				idle += waited
-			}
-		}
-		left = min(left, idle)
-	}
+	idle := s.idle()
 	stall := func(state *Slowdown, explained float64) float64 {
 		if !(state.During < state.Otherwise) { // only the standstills show what it cost
 			explained = max(explained, back)
 			left = min(left, cause.OrZero(state.Stopped)-explained)
 		}
-		share := min(state.lost(), max(0, left))
+		share := min(state.lost(idle), max(0, left))
 		if s.attribute(share) {
 			takeTime(share, &s.running, &s.outside)
 		}
@@ -84,6 +77,21 @@ func (s *shares) takeStalls() {
 			server.stalled = append(server.stalled, stall(&server.Stalls[i].Slowdown, server.stoppedByWaits()/s.e.Seconds))
 		}
 	}
+}
+
+// idle returns the share of the clients' time in which threads of the servers neither ran nor waited for a core: 1 if that
+// is not known.
+func (s *shares) idle() float64 {
+	if !s.localKnown() {
+		return 1
+	}
+	idle := s.running
+	for class, waited := range s.byClass {
+		if class != engine.Running {
+			idle += waited
+		}
+	}
+	return idle
 }
 
 // stoppedByWaits returns the seconds of the standstills in which nearly all clients waited for one thing on the server.
