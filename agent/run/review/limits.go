@@ -216,7 +216,7 @@ func serverEvidence(h *record.History, s *record.Server, threads float64, stops 
 	}
 	view := newView(h, s)
 	out.Reports = view.Reports
-	out.Stalls = stallsOf(h, view, threads)
+	out.Stalls = stallsOf(h, view, threads, stops)
 	out.Meanings = map[cause.Limit]string{}
 	for _, w := range cause.WaitsOf(s.Engine, view.Reports) {
 		if meaning := cause.MeaningOf(view, w.Limit); meaning != nil {
@@ -356,7 +356,7 @@ const leastHigh = 2
 // slowdown compares the throughput of the intervals in which a server's value was high, in the samples before and after
 // their middle, with the throughput of the others. It skips intervals in which many clients waited for a lock, since
 // the lock stopped them.
-func slowdown(h *record.History, target string, m *measure.Measure, high, threads float64) limits.Slowdown {
+func slowdown(h *record.History, target string, m *measure.Measure, high, threads float64, stops []standstill) limits.Slowdown {
 	out := limits.Slowdown{Held: series.Unknown(), During: series.Unknown(), Otherwise: series.Unknown(), Stopped: series.Unknown()}
 	values := h.Samples.Values(record.ServerMeasure{Target: target, Measure: m})
 	if values == nil {
@@ -380,7 +380,7 @@ func slowdown(h *record.History, target string, m *measure.Measure, high, thread
 			in = 1
 		}
 		tps[in] = append(tps[in], level.Mean)
-		if in == 1 && level.Mean == 0 {
+		if in == 1 && level.Mean == 0 && slices.ContainsFunc(stops, func(s standstill) bool { return s.From < level.To && s.To > level.From }) {
 			stopped++
 		}
 	}

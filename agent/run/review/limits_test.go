@@ -190,6 +190,27 @@ func TestLockIsNoCheckpoint(t *testing.T) {
 	}
 }
 
+// TestFewTransactionsAreNoStandstill guards that single seconds without the end of a transaction show no standstill where
+// few end in a second, such as those of large inserts, while the redo log is nearly full.
+func TestFewTransactionsAreNoStandstill(t *testing.T) {
+	for _, c := range []struct {
+		tps  float64
+		want bool
+	}{{2, false}, {200, true}} {
+		all := make([]second, 24)
+		for i := range all {
+			all[i] = second{c.tps, sessions(map[string]float64{"mysql_innodb_checkpoint_age_bytes": 95, "mysql_innodb_checkpoint_age_limit_bytes": 100}, map[string]float64{"running": 2})}
+			if i%3 == 2 {
+				all[i].tps = 0
+			}
+		}
+		r := NewRun(observedRun(t, 1, all))
+		if found := finding(r.Limits, cause.Checkpoint) != nil; found != c.want {
+			t.Errorf("%.0f a second: checkpoints found: %v: %+v", c.tps, found, r.Limits.Findings)
+		}
+	}
+}
+
 // TestBurstIsNoOtherLoad guards that statements which the ends of the sampled span may add are the
 // tool's: a run whose first second has most of them.
 func TestBurstIsNoOtherLoad(t *testing.T) {

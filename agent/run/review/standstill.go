@@ -1,6 +1,7 @@
 package review
 
 import (
+	"math"
 	"slices"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
@@ -17,6 +18,10 @@ type standstill struct {
 	Seconds float64
 }
 
+// leastEnds is how many transactions or statements would have ended in a standstill: of fewer, none may end by chance
+// (e⁻⁵, less than 1 %), as in loads whose statements take seconds.
+const leastEnds = 5
+
 // standstills returns when no transaction ended. The longest one takes as long as the slowest
 // transaction, if the tool printed that: no client waited longer.
 func standstills(h *record.History, r *Row) []standstill {
@@ -31,6 +36,8 @@ func standstills(h *record.History, r *Row) []standstill {
 			all = append(all, standstill{Span: series.Span{From: level.From, To: level.To}})
 		}
 	}
+	ends := min(meanAbove0(h.Intervals.Throughput.All(usual)), meanAbove0(h.Intervals.Queries.All(usual)))
+	all = slices.DeleteFunc(all, func(s standstill) bool { return ends*(s.To-s.From) < leastEnds })
 	longest := -1
 	for i := range all {
 		all[i].Seconds = all[i].To - all[i].From
@@ -44,6 +51,20 @@ func standstills(h *record.History, r *Row) []standstill {
 		s.From, s.To, s.Seconds = max(0, s.From-more/2), s.To+more/2, s.Seconds+more
 	}
 	return all
+}
+
+// meanAbove0 returns the mean of the levels above 0, infinite if there is none.
+func meanAbove0(all []series.Level) float64 {
+	sum, n := 0.0, 0.0
+	for _, level := range all {
+		if level.Mean > 0 {
+			sum, n = sum+level.Mean, n+1
+		}
+	}
+	if n == 0 {
+		return math.Inf(1)
+	}
+	return sum / n
 }
 
 // allClients is the share of the clients that must be in a class of sessions for it to stop the run.

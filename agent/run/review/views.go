@@ -218,7 +218,7 @@ func (r machineRecord) Cluster(m *measure.Measure) float64 { return clusterIncre
 func (machineRecord) Setting(string) string { return "" }
 
 // stallsOf returns the states that a server's engine declares, with what they cost.
-func stallsOf(h *record.History, v *cause.View, threads float64) (all []limits.StallEvidence) {
+func stallsOf(h *record.History, v *cause.View, threads float64, stops []standstill) (all []limits.StallEvidence) {
 	for _, stall := range cause.StallsOf(v.Engine) {
 		high, from := stall.High, table.Share(stall.High)
 		if stall.HighSetting != "" {
@@ -228,7 +228,7 @@ func stallsOf(h *record.History, v *cause.View, threads float64) (all []limits.S
 		if !(high > 0) || stall.Applies != nil && !stall.Applies(v) {
 			continue
 		}
-		all = append(all, limits.StallEvidence{Stall: stall, From: from, Slowdown: slowdown(h, v.Target, stall.Measure, high, threads)})
+		all = append(all, limits.StallEvidence{Stall: stall, From: from, Slowdown: slowdown(h, v.Target, stall.Measure, high, threads, stops)})
 	}
 	return all
 }
