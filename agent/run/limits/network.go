@@ -15,6 +15,20 @@ const (
 	steadyPing = 0.5
 )
 
+// takeWay takes the time on the way to the server. A long way is taken before the threads' time, since even the shortest
+// round trip takes it: unless a CPU quota can have held each of them.
+func (s *shares) takeWay(first bool) {
+	held := slices.ContainsFunc(s.machines, func(m *machineShares) bool { return m.Local.Held >= heldShare })
+	if isLong := s.e.RoundTrip >= localRoundTrip && !held; first != isLong {
+		return
+	}
+	s.onTheWay = s.timeOnTheWay()
+	takeTime(s.onTheWay, &s.outside, &s.running)
+	if first {
+		s.attribute(s.onTheWay)
+	}
+}
+
 // timeOnTheWay is the share of the clients' time in which their statements were on their way to the server and back, 0 if
 // unknown. It is spent outside. It is refuted if less time is left there, or if a transaction took less: then the pings
 // waited for a core, not the statements.

@@ -2,7 +2,6 @@ package limits
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/model/cause"
@@ -19,6 +18,9 @@ type ProxyEvidence struct {
 	Limit float64
 	// Thread is the use of its busiest thread. High: from BusyCore.
 	Thread Level
+	// Busy is how much of the time its threads were not idle, waits for a core included; unknown for most proxies. High:
+	// from BusyCore.
+	Busy Level
 	// Cores is how many cores it used.
 	Cores float64
 }
@@ -54,26 +56,26 @@ func (p *proxyShares) queue() LimitFinding {
 	return f
 }
 
-// takeProxyThreads takes the time that is left outside while a thread of a proxy used all of a core. On a full machine the
-// thread waited for a core, too, which the machine's own finding shows.
+// takeProxyThreads takes the time that is left outside while a thread of a proxy used all of a core, or had work all the
+// time. On a full machine it may have waited for a core with that work, as its clients did.
 func (s *shares) takeProxyThreads() {
-	full := slices.ContainsFunc(s.e.Machines, func(m MachineEvidence) bool {
-		return m.Local.Running > 0 && m.CPU.High >= mostlyBusy
-	})
 	for _, p := range s.proxies {
-		if !(p.Thread.High >= mostlyBusy) || full {
-			continue
+		high := max(cause.OrZero(p.Thread.High), cause.OrZero(p.Busy.High))
+		if high >= mostlyBusy {
+			p.thread = high * s.outside
+			s.outside -= p.thread
+			s.attribute(p.thread)
 		}
-		p.thread = p.Thread.High * s.outside
-		s.outside -= p.thread
-		s.attribute(p.thread)
 	}
 }
 
 func (p *proxyShares) fullThread() LimitFinding {
-	f := finding(p.thread, cause.Advice(p.Engine, cause.ProxyThread),
-		"the busiest thread of %s used %s of a core on average, and nearly all of it for %s of the time",
+	text := fmt.Sprintf("the busiest thread of %s used %s of a core on average, and nearly all of it for %s of the time",
 		p.Name, table.Share(p.Thread.Mean), table.Share(p.Thread.High))
+	if !(p.Thread.High >= mostlyBusy) {
+		text = fmt.Sprintf("a thread of %s had work for %s of the time, and waited for a core meanwhile", p.Name, table.Share(p.Busy.Mean))
+	}
+	f := finding(p.thread, cause.Advice(p.Engine, cause.ProxyThread), "%s", text)
 	f.Of = p.Name
 	return f
 }

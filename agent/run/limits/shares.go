@@ -70,6 +70,7 @@ func newShares(e *Evidence) *shares {
 	}
 	s.divideSessions()
 	s.takeQueues()
+	s.takeWay(true)
 	s.divideThreads()
 	for _, failed := range []bool{e.isRefused(), e.NoPort != "", e.NoFile != ""} {
 		if failed {
@@ -92,8 +93,7 @@ func newShares(e *Evidence) *shares {
 		}
 	}
 	s.takeProxyThreads()
-	s.onTheWay = s.timeOnTheWay()
-	takeTime(s.onTheWay, &s.outside, &s.running)
+	s.takeWay(false)
 	return s
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,7 +46,7 @@ func limitsOf(h *record.History, r *Row, others []rundir.Meta) *limits.Verdict {
 	addRoundTrip(&e, h)
 	represents := func(s *record.Server) bool {
 		if why := s.Silence(); why != "" {
-			e.NotRepresented = append(e.NotRepresented, limits.Missing{What: fmt.Sprintf("%s did not answer: %s", s.Target, why)})
+			e.NotRepresented = append(e.NotRepresented, limits.Missing{What: fmt.Sprintf("%s did not answer: %s", s.Target, why), Remedy: reachRemedy(h, s, why)})
 			return false
 		}
 		if !s.Coverage.Represents() {
@@ -81,6 +82,21 @@ func limitsOf(h *record.History, r *Row, others []rundir.Meta) *limits.Verdict {
 	v.Explain(views(h, r, &e))
 	nameStatement(&v, r.Executed, leastOften*e.Throughput*e.Seconds)
 	return &v
+}
+
+// reachRemedy says what to configure if only the proxy of the run reaches a server, whose address is then its name; empty
+// for other servers.
+func reachRemedy(h *record.History, s *record.Server, why string) string {
+	servers := h.Snapshot.Meta.Servers
+	if _, _, err := net.SplitHostPort(s.Target); err != nil || servers == nil || servers.Server(s.Target) == nil || !engine.IsSilence(why) {
+		return ""
+	}
+	i := slices.IndexFunc(servers.Targets, func(one rundir.Server) bool { return one.Proxy })
+	if i < 0 {
+		return ""
+	}
+	proxy := servers.Targets[i].Target
+	return fmt.Sprintf("if it runs, list the servers as targets of one cluster, with addresses that can be reached from here, and set behind: CLUSTER in the target %s", proxy)
 }
 
 // mostOfTheTime is the share of the servers' time above which a statement is named.
@@ -265,7 +281,7 @@ func proxyEvidence(h *record.History, s *record.Server) limits.ProxyEvidence {
 	samples := tally(engine.Answered)
 	p := limits.ProxyEvidence{
 		Name: s.Target, Engine: s.Engine, Samples: samples.Whole(), Queue: mean(proxy.Queue), Limit: tally(proxy.Limit).Last,
-		Thread: levelOf(tally(proxy.ThreadUse), limits.BusyCore), Cores: mean(engine.ServerCPU),
+		Thread: levelOf(tally(proxy.ThreadUse), limits.BusyCore), Busy: levelOf(tally(proxy.Busy), limits.BusyCore), Cores: mean(engine.ServerCPU),
 	}
 	if waited := mean(proxy.Waited); waited > p.Queue || !series.IsKnown(p.Queue) {
 		p.Queue = waited

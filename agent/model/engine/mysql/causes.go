@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/cause"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/table"
@@ -277,7 +278,8 @@ func connecting(v *cause.View) (cause.Found, bool) {
 	if !(part > 0) || v.Statements <= 3 { // most of what such a transaction does is to connect
 		part = max(0.5, cause.OrZero(part))
 	}
-	if v.PerSecond(Handshakes) >= rate/2 || LooksUpNames(v) { // which have causes of their own
+	isFar := v.Limit == cause.Outside && !series.IsKnown(v.RoundTrip)  // through a proxy, or on an unknown way
+	if v.PerSecond(Handshakes) >= rate/2 || LooksUpNames(v) || isFar { // which have causes of their own
 		part = min(0.4, part)
 	}
 	return cause.Found{Part: part, Evidence: fmt.Sprintf("clients opened %s connections a second, %.2g for each transaction of %s", count(rate), each, statementsText(v.Statements))}, true

@@ -157,6 +157,8 @@ func (p *prober) explain(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case errors.As(err, &refused) && strings.Contains(refused.Message, "SSL required"):
+		return engine.Explain(err, "pgbouncer: %s accepts only TLS (client_tls_sslmode): set tls of the target", at)
 	case errors.As(err, &refused):
 		return engine.Explain(err, "pgbouncer: the admin console at %s refused: %s; user must be one of stats_users or admin_users, "+
 			"with its password in auth_file", at, refused.Message)

@@ -49,7 +49,8 @@ type prober struct {
 	slowAge   float64        // of the oldest prepared transaction
 	timeline  uint32         // of the standby's receiver, as last seen
 	received  uint64         // of the subscriber, as last seen
-	had       struct{ recovery, senders, subscriptions, vacuums bool }
+	had       struct{ recovery, senders, subscriptions, vacuums, slots, idle bool }
+	encrypted float64 // sessions, when all of them were last read
 	searched  time.Time
 	nodename  string // of this machine, if the server is on it
 	waiting   bool   // sessions waited for locks at the last tick
@@ -215,6 +216,7 @@ type tick struct {
 	senders              map[string]*sender
 	snapshots            map[string]float64
 	subscriptions        []subscription
+	slots                int
 }
 
 func (p *prober) sample(ctx context.Context) (*engine.Status, error) {
@@ -235,6 +237,7 @@ func (p *prober) sample(ctx context.Context) (*engine.Status, error) {
 	}
 	p.had.recovery, p.had.senders, p.had.subscriptions = t.recovery, len(t.senders) > 0, len(t.subscriptions) > 0
 	p.had.vacuums = has(t.out, vacuumsRunning) || t.activity.processes["autovacuum worker"] > 0
+	p.had.slots, p.had.idle = t.slots > 0, s.sees && t.activity.mostlyIdle()
 	if err := p.slow(ctx, t); err != nil {
 		return nil, err
 	}
@@ -261,20 +264,24 @@ func (t *tick) statements() []statement {
 		{"timeline", timeline, "", t.readTimeline},
 	}
 	if t.p.target.Options[engine.OptionSessions] != engine.Off {
-		all = append(all, statement{"activity", activity, "sessions", t.activity.read})
+		one := statement{"activity", activity, "sessions", t.activity.read}
+		if t.p.had.idle && time.Since(t.p.slowAt) < slowEvery {
+			one = statement{"transactions", fewInTransactions, "sessions", t.activity.read}
+		}
+		all = append(all, one)
 	}
 	all = append(all, []statement{
-		{"slots", slots, "replication slots", t.readSlot},
 		{"databases", s.texts.databases, "counters of databases", t.readDatabases},
 		{"counters", s.texts.counters, "counters of WAL and checkpoints", t.readCounters},
 		{"checkpointed", checkpointed, "the distance from the last checkpoint", t.readCheckpointed},
 		{"slru", slru, "", t.readSLRU},
 	}...)
-	// What the last tick did not have is looked for every few seconds.
+	// What the last tick did not have is searched every few seconds.
 	for _, one := range []struct {
 		had bool
 		statement
 	}{
+		{t.p.had.slots, statement{"slots", slots, "replication slots", t.readSlot}},
 		{t.p.had.recovery, statement{"replay", replay, "the position of a standby", t.readReplay}},
 		{t.p.had.recovery, statement{"receiver", receiver, "", t.readReceiver}},
 		{t.p.had.senders, statement{"senders", senders, "standbys", t.readSender}},

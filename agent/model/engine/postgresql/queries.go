@@ -69,6 +69,20 @@ extract(epoch FROM clock_timestamp() - min(xact_start)) AS transaction,
 max(age(backend_xmin)) AS snapshot
 FROM pg_stat_get_activity(NULL) WHERE pid <> pg_backend_pid() GROUP BY 1, 2, 3, 4 LIMIT 1001`
 
+// fewInTransactions is activity for a server with many sessions, most of them idle: pg_stat_get_activity copies each of
+// them, and searches its process among all others. Sessions of a database without a transaction, which wait for their
+// client, are only counted. How many of them have TLS is then not known.
+const fewInTransactions = `WITH b AS MATERIALIZED (SELECT pg_stat_get_backend_pid(i) AS pid,
+(pg_stat_get_backend_xact_start(i) IS NULL AND pg_stat_get_backend_dbid(i) <> 0) IS TRUE AS idle FROM pg_stat_get_backend_idset() i),
+w AS MATERIALIZED (SELECT pid FROM pg_stat_get_wal_senders())
+SELECT 'client backend' AS backend_type, 'idle' AS state, 'Client' AS wait_event_type, 'ClientRead' AS wait_event,
+(SELECT count(*) FROM b WHERE idle) - (SELECT count(*) FROM b JOIN w USING (pid) WHERE idle) AS n, NULL AS encrypted, 0 AS hidden,
+NULL AS transaction, NULL AS snapshot
+UNION ALL SELECT a.backend_type, a.state, a.wait_event_type, a.wait_event, count(*), NULL, 0,
+extract(epoch FROM clock_timestamp() - min(a.xact_start)), max(age(a.backend_xmin))
+FROM (SELECT pid FROM b WHERE NOT idle UNION SELECT pid FROM w) p CROSS JOIN LATERAL pg_stat_get_activity(p.pid) a
+WHERE p.pid <> pg_backend_pid() GROUP BY 1, 2, 3, 4 LIMIT 1001`
+
 // databases has a row for each database, which the reader adds up: sums in the server take three times as long.
 const databases = `SELECT datname = current_database() AS connected, xact_commit, xact_rollback, blks_read, blks_hit,
 tup_returned, tup_fetched, tup_inserted, tup_updated, tup_deleted, conflicts, temp_files, temp_bytes, deadlocks, checksum_failures, blk_read_time, blk_write_time,

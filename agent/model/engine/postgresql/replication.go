@@ -61,6 +61,7 @@ func (t *tick) readSlot(r row) {
 	if has(t.out, slotActive, name) {
 		return
 	}
+	t.slots++
 	t.out.SetBool(slotActive, r.is("active"), name)
 	status := r.text("wal_status")
 	t.out.SetBool(slotLost, status == "lost" || status == "unreserved", name)

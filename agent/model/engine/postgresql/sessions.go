@@ -17,7 +17,8 @@ type sessions struct {
 	snapshots  map[string]float64
 	clients    float64
 	active     float64
-	encrypted  float64
+	encrypted  float64 // if it is known
+	known      bool    // whether they have TLS
 	checkpoint bool
 	cut        bool
 	rows       int
@@ -73,6 +74,7 @@ func (s *sessions) read(r row) {
 	s.states[state] += n
 	if v, ok := r.number("encrypted"); ok {
 		s.encrypted += v
+		s.known = true
 	}
 	if age, ok := r.number("transaction"); ok && age > 0 {
 		s.oldest[state] = max(s.oldest[state], age)
@@ -82,6 +84,18 @@ func (s *sessions) read(r row) {
 		s.active += n
 		s.counts[stateOf(r.text("wait_event_type"), event)] += n
 	}
+}
+
+const (
+	// manySessions is the number of clients from which on idle sessions are only counted, if at most one of manyIdle is in
+	// a transaction: each of those is searched among all.
+	manySessions = 500
+	manyIdle     = 10
+)
+
+// mostlyIdle reports whether the next tick may leave out what idle sessions do.
+func (s *sessions) mostlyIdle() bool {
+	return s.clients >= manySessions && (s.clients-s.states["idle"])*manyIdle <= s.clients
 }
 
 // set sets the metrics of sessions. The agent's own session counts as a connection.
@@ -109,7 +123,10 @@ func (s *sessions) set(t *tick) {
 	for holder, age := range s.snapshots {
 		t.snapshots[holder] = max(t.snapshots[holder], age)
 	}
-	out.Set(encrypted, s.encrypted)
+	if s.known {
+		t.p.encrypted = s.encrypted
+	}
+	out.Set(encrypted, t.p.encrypted)
 	if s.cut {
 		out.Missing = append(out.Missing, "sessions: those in other states than the 1000 most frequent ones")
 	}

@@ -2,14 +2,17 @@ package proxy
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/benchwatch/benchwatch/agent/model/cause"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 )
 
 const (
-	// nearLimit is the share of its limit from which on a pool counts as full.
-	nearLimit = 0.9
+	// nearLimit is the share of its limit from which on a pool counts as full: between two clients a connection is free for
+	// a moment, which is longer on a busy machine.
+	nearLimit = 0.75
 	// fewUsed is the share of the time below which connections that clients hold are hardly used.
 	fewUsed = 0.7
 	// leastAway is the share of the servers from which on their absence explains a queue.
@@ -34,11 +37,30 @@ func Causes(limit Setting) []cause.Cause {
 			Find:  func(v *cause.View) (cause.Found, bool) { return fullPool(v, limit.Name) }, Test: limit.Test,
 		},
 		{
+			Name: "unequal distribution", Of: []cause.Limit{cause.ProxyQueue, cause.ServerCPU, cause.ProcessCPU, cause.ServerCore},
+			Reads: "sessions of each server, as the proxy counts them; limits and connections of the proxy",
+			Find:  unequal, Test: "give the servers equal weights, or change how the proxy chooses one",
+		},
+		{
 			Name: "retries", Of: []cause.Limit{cause.ProxyQueue, cause.Outside},
 			Reads: "connections that the proxy tried again",
 			Find:  retried, Test: "look at the servers' logs for refused connections",
 		},
 	}
+}
+
+// queued is how many clients waited in the queue, on average: see how limits counts them.
+func queued(v *cause.View) float64 {
+	return max(cause.OrZero(v.Mean(Queue)), cause.OrZero(v.Mean(Waited)))
+}
+
+// lost is how many connections the proxy would allow in addition if all servers were in use; 0 if it allows any number.
+func lost(v *cause.View) float64 {
+	up, listed := v.Mean(BackendsUp), v.Last(Listed)
+	if !(up > 0) || !(listed > up) {
+		return 0
+	}
+	return cause.OrZero(v.Mean(Limit)) * (listed - up) / up
 }
 
 func serversAway(v *cause.View) (cause.Found, bool) {
@@ -51,11 +73,15 @@ func serversAway(v *cause.View) (cause.Found, bool) {
 	if downs := v.Increase(Downs); downs > 0 {
 		evidence += fmt.Sprintf("; it marked one as down %s times", table.Rounded(downs))
 	}
-	return cause.Found{Of: v.Target, Part: min(1, away/listed), Evidence: evidence}, true
+	part := away / listed
+	if more := lost(v); v.Limit == cause.ProxyQueue && more > 0 {
+		part = more / queued(v)
+	}
+	return cause.Found{Of: v.Target, Part: min(1, part), Evidence: evidence}, true
 }
 
 func fullPool(v *cause.View, setting string) (cause.Found, bool) {
-	limit, open := v.Last(Limit), v.Mean(Connections)
+	limit, open := v.Mean(Limit), v.Mean(Connections)
 	if assigned := v.Mean(Assigned); assigned > 0 {
 		open = assigned
 	}
@@ -63,7 +89,8 @@ func fullPool(v *cause.View, setting string) (cause.Found, bool) {
 		return cause.Found{}, false
 	}
 	part := 0.99
-	if v.Mean(InTransactions) < fewUsed*open { // what holds the connections says more
+	in := v.Mean(InTransactions)
+	if in < fewUsed*open || v.Mean(InQueries) < fewUsed*in || lost(v) >= queued(v)/2 { // what takes the connections says more
 		part = 0.5
 	}
 	return cause.Found{Of: setting, Part: part, Evidence: fmt.Sprintf("%s allows %s connections to its servers (%s), and %s were in use on average",
@@ -74,12 +101,40 @@ func fullPool(v *cause.View, setting string) (cause.Found, bool) {
 const retryShare = 0.05
 
 func retried(v *cause.View) (cause.Found, bool) {
-	retries, sessions := v.Increase(Retries), v.Mean(Sessions)*v.Seconds
+	retries := v.Increase(Retries)
+	sessions := v.Mean(Sessions)*v.Seconds - retries // each attempt counts as one
 	if !(retries >= retryShare*sessions) || !(retries > 0) {
 		return cause.Found{}, false
 	}
-	return cause.Found{Of: v.Target, Part: min(1, retries/max(sessions, retries)), Evidence: fmt.Sprintf(
+	return cause.Found{Of: v.Target, Part: retries / max(sessions, retries), Evidence: fmt.Sprintf(
 		"%s tried %s connections to its servers again, for %s sessions", v.Target, table.Rounded(retries), table.Rounded(sessions))}, true
+}
+
+// mostUnequal is how many times its equal share a server may get of the sessions.
+const mostUnequal = 1.5
+
+// unequal finds that one server gets most of the sessions while all are in use. The servers of several roles do different
+// work.
+func unequal(v *cause.View) (cause.Found, bool) {
+	by := v.IncreaseBy(Given, "backend")
+	if len(v.IncreaseBy(Given, "backend_role")) != 1 || len(by) < 2 || !(v.Last(Listed)-v.Mean(BackendsUp) < leastAway*v.Last(Listed)) {
+		return cause.Found{}, false
+	}
+	name, most, all := "", 0.0, 0.0
+	for _, backend := range slices.Sorted(maps.Keys(by)) {
+		if all += cause.OrZero(by[backend]); by[backend] > most {
+			name, most = backend, by[backend]
+		}
+	}
+	share, equal := most/all, 1/float64(len(by))
+	if !(share >= mostUnequal*equal) {
+		return cause.Found{}, false
+	}
+	part := 1 - equal/share
+	if v.Limit == cause.ProxyQueue {
+		part = min(1, (v.Mean(Limit)-v.Mean(Connections))/queued(v)) // the others had room for so many
+	}
+	return cause.Found{Of: name, Part: part, Evidence: fmt.Sprintf("%s got %s of the sessions that %s gave to %d servers", name, table.Share(share), v.Target, len(by))}, true
 }
 
 // HeldConnections finds that clients keep connections to servers that they hardly use, for proxies that can take them back

@@ -101,7 +101,13 @@ var (
 		measure.Count, measure.Mean, measure.RateOf(QueueSecondsTotal))
 	ThreadUse = engine.NewMeasure(492, "proxy_thread", "Busiest thread of the proxy", "share of one core",
 		measure.Ratio, measure.Mean, measure.ValueOf(BusiestThread), measure.ValueOf(BusyThreads))
-	Connect = engine.NewMeasure(494, "proxy_connect", "Connecting to servers", "time that the proxy needs to connect to a server",
+	// Busy contains waits for a core.
+	Busy = engine.NewMeasure(493, "proxy_busy", "Proxy not idle", "share of the time in which its threads had work",
+		measure.Ratio, measure.Mean, measure.ValueOf(BusyThreads))
+	// Accepted are clients, Given what Sessions counts.
+	Accepted = measure.NewEvidence(measure.Server, measure.RateOf(AcceptedTotal))
+	Given    = measure.NewEvidence(measure.Server, measure.RateOf(SessionsTotal))
+	Connect  = engine.NewMeasure(494, "proxy_connect", "Connecting to servers", "time that the proxy needs to connect to a server",
 		measure.Seconds, measure.Mean, measure.ValueOf(SlowestConnect))
 	Sessions = engine.NewMeasure(496, "proxy_sessions", "Sessions to servers", "per second, as the proxy counts them",
 		measure.PerSecond, measure.Mean, measure.RateOf(SessionsTotal))
