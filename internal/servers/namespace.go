@@ -102,14 +102,16 @@ type Link struct {
 	listener net.Listener
 	parts    sync.WaitGroup
 
-	mu    sync.Mutex
-	cut   bool
-	conns map[net.Conn]bool
+	mu     sync.Mutex
+	cut    bool
+	conns  map[net.Conn]bool
+	resume chan struct{} // closed when it is not paused
 }
 
 // NewLink listens on an address in one network and connects to an address in the other.
 func NewLink(from *Namespace, listen string, to *Namespace, address string) (*Link, error) {
-	l := &Link{to: to, address: address, conns: map[net.Conn]bool{}}
+	l := &Link{to: to, address: address, conns: map[net.Conn]bool{}, resume: make(chan struct{})}
+	close(l.resume)
 	err := from.do(func() (err error) {
 		l.listener, err = (&net.ListenConfig{}).Listen(context.Background(), "tcp", listen)
 		return err
@@ -121,8 +123,44 @@ func NewLink(from *Namespace, listen string, to *Namespace, address string) (*Li
 	return l, nil
 }
 
+// Address is where it listens.
+func (l *Link) Address() string { return l.listener.Addr().String() }
+
+// Pause holds back all data until Resume. Connections stay open.
+func (l *Link) Pause() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.resume = make(chan struct{})
+}
+
+// Resume reverses Pause.
+func (l *Link) Resume() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case <-l.resume:
+	default:
+		close(l.resume)
+	}
+}
+
+// pausable is a writer that waits while the link is paused.
+type pausable struct {
+	*Link
+	io.Writer
+}
+
+func (p pausable) Write(data []byte) (int, error) {
+	p.mu.Lock()
+	resume := p.resume
+	p.mu.Unlock()
+	<-resume
+	return p.Writer.Write(data)
+}
+
 // Close ends the link and its connections.
 func (l *Link) Close() {
+	l.Resume()
 	_ = l.listener.Close()
 	l.Cut()
 	l.parts.Wait()
@@ -190,10 +228,10 @@ func (l *Link) forward(from net.Conn) {
 	defer l.release(to)
 	var back sync.WaitGroup
 	back.Go(func() {
-		_, _ = io.Copy(from, to) // a cut ends it with an error
+		_, _ = io.Copy(pausable{l, from}, to) // a cut ends it with an error
 		_ = from.Close()
 	})
-	_, _ = io.Copy(to, from)
+	_, _ = io.Copy(pausable{l, to}, from)
 	_ = to.Close()
 	back.Wait()
 }

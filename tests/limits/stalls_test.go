@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -30,6 +31,7 @@ type stage struct {
 	group   *servers.Group
 	command []string
 	n       int // the first run's number
+	options []string
 }
 
 // stalling is a stall that a test injects into a run. Its reason is one of those that are separated by a stroke. Its
@@ -40,6 +42,8 @@ type stalling struct {
 	// more is by how many seconds the stall may be longer than what was injected: a cluster notices late that a node is
 	// back, and row locks are taken one after the other.
 	more float64
+	// command, if there is one, is another tool.
+	command []string
 }
 
 const (
@@ -61,7 +65,7 @@ func newStage(t *testing.T, g *servers.Group, engine, options string, command ..
 	}
 	a := agents.New(t, env.binary, targets)
 	a.Again(t)
-	return &stage{a, g, command, 0}
+	return &stage{a, g, command, 0, nil}
 }
 
 // slowSysbench is a tool that leaves the machine idle for most of the time: its throughput is constant on a busy one, too.
@@ -76,7 +80,11 @@ func (s *stage) stall(t *testing.T, all ...stalling) {
 	for i, x := range all {
 		t.Run(x.name, func(t *testing.T) {
 			id := fmt.Sprintf("stall%d", s.n+i)
-			wrapper := agents.StartCommand(t, s.Command([]string{"--run-id=" + id, "--drain-timeout=5s"}, s.command...))
+			command := s.command
+			if x.command != nil {
+				command = x.command
+			}
+			wrapper := agents.StartCommand(t, s.Command(append(s.options, "--run-id="+id, "--drain-timeout=5s"), command...))
 			t.Cleanup(func() { s.EndTool(id) })
 			var meta rundir.Meta
 			agents.Wait(t, 10*time.Second, "the tool's start", func() (err error) {
@@ -93,12 +101,12 @@ func (s *stage) stall(t *testing.T, all ...stalling) {
 			s.Closed(t, id, 60*time.Second)
 			found := stallsOf(t, s.Agent, id)
 			x.judge(t, found, session, seconds)
+			if copied := os.Getenv("STALLS"); copied != "" {
+				_ = exec.Command("cp", "-r", string(rundir.At(s.DataDir, id)), filepath.Join(copied, strings.ReplaceAll(t.Name(), "/", "-"))).Run()
+			}
 			if t.Failed() {
 				text, _ := os.ReadFile(rundir.At(s.DataDir, id).Path(rundir.StdoutFile))
 				t.Logf("%s", text)
-				if copied := os.Getenv("STALLS"); copied != "" {
-					_ = exec.Command("cp", "-r", string(rundir.At(s.DataDir, id)), filepath.Join(copied, strings.ReplaceAll(t.Name(), "/", "-"))).Run()
-				}
 			}
 		})
 	}
@@ -110,7 +118,7 @@ func (x *stalling) judge(t *testing.T, all []review.Stall, session string, secon
 	worst := review.Stall{}
 	for _, found := range all {
 		t.Logf("%s: %s: %s", found.Title(), found.Reason, found.Evidence)
-		if found.Lost > worst.Lost {
+		if found.Seconds > worst.Seconds {
 			worst = found
 		}
 	}
@@ -217,9 +225,10 @@ func rowChain(t *testing.T, s *stage, _ rundir.Meta) (string, float64) {
 		second("UPDATE sbtest.sbtest1 SET k = k + 1 WHERE id = 19999")
 		second("ROLLBACK")
 	}()
-	seconds := timed(func() { first("ROLLBACK") })
-	<-done
-	return id, seconds
+	begin := time.Now()
+	timed(func() { first("ROLLBACK") })
+	<-done // others still wait for its rows
+	return id, time.Since(begin).Seconds()
 }
 
 // full takes all connections that are left, and then the lock of the server.
@@ -256,12 +265,65 @@ func throttled(t *testing.T, s *stage, _ rundir.Meta) (string, float64) {
 	return "", timed(func() { must(t, s.group.Unlimit(context.Background(), 1)) })
 }
 
+// oneRow is a script of sysbench that updates one row.
+const oneRow = `function thread_init() con = sysbench.sql.driver():connect() end
+function event() con:query("UPDATE hot SET n = n + 1 WHERE id = 1") end`
+
+// rowStorm is 12 sessions that each hold the row of oneRow for 200 ms, one after the other.
+func rowStorm(t *testing.T, s *stage, _ rundir.Meta) (string, float64) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), stalled)
+	defer cancel()
+	begin := time.Now()
+	var all sync.WaitGroup
+	for range 12 {
+		con := session(t, s.group, 1)
+		all.Go(func() {
+			for ctx.Err() == nil {
+				for _, statement := range []string{"BEGIN", "UPDATE sbtest.hot SET n = n + 1 WHERE id = 1", "DO SLEEP(0.2)", "COMMIT"} {
+					if _, err := con.ExecContext(context.Background(), statement); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			}
+		})
+	}
+	all.Wait()
+	return "", time.Since(begin).Seconds()
+}
+
+// connectionsTaken takes all connections that are left.
+func connectionsTaken(t *testing.T, s *stage, _ rundir.Meta) (string, float64) {
+	t.Helper()
+	execute, _ := sqlSession(t, s, 1)
+	before := query(t, "SELECT @@GLOBAL.max_connections")[0][0]
+	for range 12 {
+		sqlSession(t, s, 1)
+	}
+	execute("SET GLOBAL max_connections = 12")
+	return "", timed(func() { execute("SET GLOBAL max_connections = " + before) })
+}
+
+// luaScript writes a script of sysbench.
+func luaScript(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(env.dir, name+".lua")
+	must(t, os.WriteFile(path, []byte(text), 0o644))
+	return path
+}
+
 // TestStalls injects a stall into each of several runs. The worst stall of each is the one that was injected, with the
 // right reason, session and length.
 func TestStalls(t *testing.T) {
 	query(t, "INSTALL SONAME 'metadata_lock_info'")
 	t.Cleanup(func() { query(t, "UNINSTALL SONAME 'metadata_lock_info'") })
+	query(t, "CREATE OR REPLACE TABLE sbtest.hot (id INT PRIMARY KEY, n INT); INSERT INTO sbtest.hot VALUES (1, 1)")
 	newStage(t, env.server, "mysql", "", slowSysbench(env.server, "oltp_read_write")...).stall(t,
+		stalling{name: "a lock storm on one row", reason: "row lock", evidence: "one after the other", inject: rowStorm, more: 3,
+			command: slowSysbench(env.server, luaScript(t, "one-row", oneRow))},
+		stalling{name: "the limit of connections", reason: "connection limit", evidence: "of max_connections = 12", inject: connectionsTaken,
+			command: slowSysbench(env.server, luaScript(t, "slow-connections", slowConnections))},
 		stalling{name: "FLUSH TABLES WITH READ LOCK", reason: "global read lock", inject: held(1, []string{"FLUSH TABLES WITH READ LOCK"}, []string{"UNLOCK TABLES"})},
 		stalling{name: "LOCK TABLES", reason: "metadata lock", inject: held(1, []string{"LOCK TABLES sbtest.sbtest1 WRITE, sbtest.sbtest2 WRITE"}, []string{"UNLOCK TABLES"})},
 		stalling{name: "an idle transaction and ALTER TABLE", reason: "metadata lock", evidence: "which waited for session", inject: chain},
@@ -409,37 +471,133 @@ func TestStallsOfMongoDB(t *testing.T) {
 	)
 }
 
-// slowConnections is a script of sysbench that opens a connection for each transaction, and holds it for 50 ms.
-const slowConnections = `function thread_init() drv = sysbench.sql.driver() end
+// slowConnections is a script of sysbench that opens a connection for each transaction, and holds it for 50 ms. It tries
+// again until it gets one.
+const slowConnections = `local ffi = require("ffi")
+ffi.cdef[[int usleep(unsigned int microseconds);]]
+function thread_init() drv = sysbench.sql.driver() end
 function event()
-  local con = drv:connect()
+  local ok, con = pcall(function() return drv:connect() end)
+  while not ok do
+    ffi.C.usleep(100000)
+    ok, con = pcall(function() return drv:connect() end)
+  end
   con:query("SELECT SLEEP(0.05)")
   con:disconnect()
 end`
 
-// TestStallsInProxy leaves HAProxy one connection to the server.
+// TestStallsInProxy leaves HAProxy one connection to the server, and none.
 func TestStallsInProxy(t *testing.T) {
 	folder, err := os.MkdirTemp(env.dir, "socket")
 	must(t, err)
 	must(t, os.Chmod(folder, 0o777))
 	admin := filepath.Join(folder, "admin.sock")
 	p := start(t, servers.HAProxy, servers.ProxyOptions{Backends: []string{env.server.Address(1)}, Server: "maxconn 20", Global: []string{"stats socket " + admin + " mode 660 level admin"}})
-	script := filepath.Join(env.dir, "slow-connections.lua")
-	must(t, os.WriteFile(script, []byte(slowConnections), 0o644))
 	host, port, err := net.SplitHostPort(p.Clients())
 	must(t, err)
 	a := agents.New(t, env.binary, fmt.Sprintf("targets:\n  - {name: px, engine: haproxy, address: '%s', options: {proxy_address: '%s'}}\n", p.Admin(), p.Clients()))
 	a.Again(t)
-	limit := func(n int) {
+	order := func(text string) {
 		con, err := net.Dial("unix", admin)
 		must(t, err)
 		defer con.Close()
-		fmt.Fprintf(con, "set maxconn server servers/s1 %d\n", n)
+		fmt.Fprintln(con, text)
 		_, _ = io.ReadAll(con)
 	}
-	s := &stage{a, nil, append(sysbenchOn(env.server, "--mysql-host="+host, "--mysql-port="+port, "--threads=8", "--time=22", "--rate=80"), script, "run"), 0}
-	s.stall(t, stalling{name: "one connection", reason: "queue of a proxy", evidence: "which allows 1 connection", more: 3, inject: func(*testing.T, *stage, rundir.Meta) (string, float64) {
-		limit(1)
-		return "", timed(func() { limit(20) })
-	}})
+	held := func(begin, end string) func(*testing.T, *stage, rundir.Meta) (string, float64) {
+		return func(*testing.T, *stage, rundir.Meta) (string, float64) {
+			order(begin)
+			return "", timed(func() { order(end) })
+		}
+	}
+	s := &stage{a, nil, append(sysbenchOn(env.server, "--mysql-host="+host, "--mysql-port="+port, "--threads=8", "--time=22", "--rate=80"),
+		luaScript(t, "slow-connections", slowConnections), "run"), 0, nil}
+	s.stall(t,
+		stalling{name: "one connection", reason: "queue of a proxy", evidence: "which allows 1 connection",
+			inject: held("set maxconn server servers/s1 1", "set maxconn server servers/s1 20")},
+		stalling{name: "server down", reason: "servers behind a proxy down", evidence: "no server to use",
+			inject: held("set server servers/s1 state maint", "set server servers/s1 state ready")},
+	)
+}
+
+// TestStallsOfNetwork holds back what a server and the tool send each other.
+func TestStallsOfNetwork(t *testing.T) {
+	link, err := servers.NewLink(nil, "127.0.0.1:0", nil, env.server.Address(1))
+	must(t, err)
+	t.Cleanup(link.Close)
+	host, port, err := net.SplitHostPort(link.Address())
+	must(t, err)
+	command := append(slowSysbench(env.server, "oltp_read_write"), "--mysql-host="+host, "--mysql-port="+port)
+	paused := func(*testing.T, *stage, rundir.Meta) (string, float64) {
+		link.Pause()
+		return "", timed(link.Resume)
+	}
+	for _, x := range []struct {
+		name, address string
+		stalling
+	}{
+		{"between tool and server", env.server.Address(1), stalling{reason: "outside of the servers"}},
+		{"to the server", link.Address(), stalling{reason: "server did not answer", evidence: "no answer"}},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			a := agents.New(t, env.binary, fmt.Sprintf("targets:\n  - {name: db1, engine: mysql, address: '%s', user: monitor, password_file: %s/monitor.password}\n",
+				x.address, env.server.Dir))
+			a.Again(t)
+			x.inject, x.stalling.name = paused, "network pause"
+			(&stage{a, env.server, command, 0, []string{"--targets=db1"}}).stall(t, x.stalling)
+		})
+	}
+}
+
+// TestStallsOfFiles holds up the writes of a server's file system, and leaves no space on it.
+func TestStallsOfFiles(t *testing.T) {
+	f, err := servers.NewFilesystem(t.Context(), filepath.Join(env.dir, "files"), 700<<20)
+	must(t, err)
+	t.Cleanup(func() { must(t, f.Close()) })
+	g, err := servers.Start(t.Context(), filepath.Join(f.Dir, "servers"), servers.MariaDB,
+		servers.Options{Servers: 1, Attached: true, Settings: []string{"log_bin=binlog", "innodb_log_file_size=16M", "innodb_flush_log_at_trx_commit=1"}})
+	must(t, err)
+	t.Cleanup(func() { must(t, g.Stop(context.Background())) })
+	must(t, prepare(g))
+	s := newStage(t, g, "mysql", "", slowSysbench(g, "oltp_update_non_index")...)
+	long := append(slowSysbench(g, "oltp_update_non_index"), "--time=90")
+	s.stall(t,
+		stalling{name: "held writes", reason: "disk|flush of files", inject: func(t *testing.T, _ *stage, _ rundir.Meta) (string, float64) {
+			must(t, f.Freeze())
+			return "", timed(func() { must(t, f.Thaw()) })
+		}},
+		// The server tries again after 60 s.
+		stalling{name: "full disk", reason: "space on the disk", command: long, inject: func(t *testing.T, _ *stage, _ rundir.Meta) (string, float64) {
+			must(t, f.Fill())
+			timed(func() { must(t, f.Free()) })
+			return "", 60
+		}},
+	)
+}
+
+// TestStallsOfCheckpoint has a server write much with a small redo log.
+func TestStallsOfCheckpoint(t *testing.T) {
+	g := started(t, servers.MariaDB, 1, "innodb_log_file_size=8M", "innodb_flush_neighbors=0")
+	newStage(t, g, "mysql", "", slowSysbench(g, "oltp_update_non_index")...).stall(t, stalling{name: "a small redo log", reason: "checkpoint|disk", more: 4,
+		inject: func(t *testing.T, s *stage, _ rundir.Meta) (string, float64) {
+			release, err := g.LimitDiskWrites(1, 1<<20)
+			must(t, err)
+			ctx, cancel := context.WithTimeout(t.Context(), stalled)
+			defer cancel()
+			begin := time.Now()
+			var all sync.WaitGroup
+			for n := range 8 {
+				con := session(t, g, 1)
+				all.Go(func() {
+					for i := 0; ctx.Err() == nil; i++ {
+						first := (n*12_000 + i*97) % 99_000
+						_, _ = con.ExecContext(ctx, fmt.Sprintf("UPDATE sbtest.sbtest%d SET c = REVERSE(c), pad = REVERSE(pad) WHERE id BETWEEN %d AND %d", n%2+1, first, first+300))
+					}
+				})
+			}
+			<-ctx.Done()
+			must(t, release())
+			all.Wait()
+			return "", time.Since(begin).Seconds()
+		}})
 }

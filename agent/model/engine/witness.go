@@ -30,11 +30,15 @@ const (
 	armTime     = 3 * time.Second
 	testifyTime = 900 * time.Millisecond
 	// armAgain is how long a witness that could not connect is left alone.
-	armAgain = 10 * time.Second
+	armAgain = 3 * time.Second
 )
 
-// errNotAsked is returned for a witness that is still busy.
-var errNotAsked = errors.New("no answer to an earlier question yet")
+var (
+	// errBusy is returned for a witness that has not answered an earlier question.
+	errBusy = errors.New("no answer to an earlier question yet")
+	// errNotAsked is returned for a witness that is left alone: nobody knows whether its server answers.
+	errNotAsked = errors.New("not asked")
+)
 
 // Witnesses are the targets of active runs, which are asked during a stall, each with a connection of its own that is
 // idle until then.
@@ -237,7 +241,8 @@ func (w *Witnesses) connect(ctx context.Context, one *witness) (err error) {
 	return nil
 }
 
-// Testify asks the targets of a run at once. It returns after at most a second, with an answer of each target.
+// Testify asks the targets of a run at once. It returns after at most a second, with an answer of each target that was
+// asked.
 func (w *Witnesses) Testify(ctx context.Context, run string) []evidence.Answer {
 	w.mu.Lock()
 	var asked []*witness
@@ -255,14 +260,16 @@ func (w *Witnesses) Testify(ctx context.Context, run string) []evidence.Answer {
 		all.Go(func() { answers[i] = w.ask(ctx, one) })
 	}
 	all.Wait()
-	found := make([]evidence.Answer, len(answers))
-	for i, a := range answers {
-		found[i] = *a
+	found := make([]evidence.Answer, 0, len(answers))
+	for _, a := range answers {
+		if a != nil {
+			found = append(found, *a)
+		}
 	}
 	return found
 }
 
-// ask asks one target.
+// ask asks one target. It returns nil for one that is left alone.
 func (w *Witnesses) ask(ctx context.Context, one *witness) (a *evidence.Answer) {
 	begin := time.Now()
 	fail := func(err error) *evidence.Answer {
@@ -273,14 +280,20 @@ func (w *Witnesses) ask(ctx context.Context, one *witness) (a *evidence.Answer) 
 			w.log.Error("a witness panicked", "target", one.target.Name, "panic", r)
 			a = &evidence.Answer{Error: "internal error"}
 		}
+		if a == nil {
+			return
+		}
 		a.Target, a.Engine, a.At, a.Seconds = one.target.Name, one.target.Engine, begin, time.Since(begin).Seconds()
 	}()
 	if !one.mu.TryLock() {
-		return fail(errNotAsked)
+		return fail(errBusy)
 	}
 	defer one.mu.Unlock()
 	if one.prober == nil {
-		if err := w.connect(ctx, one); err != nil {
+		switch err := w.connect(ctx, one); {
+		case errors.Is(err, errNotAsked):
+			return nil
+		case err != nil:
 			return fail(err)
 		}
 	}

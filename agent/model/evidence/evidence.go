@@ -5,7 +5,7 @@
 //
 //	var _ = evidence.Declare(evidence.Rules{
 //		Engine:  "mysql",
-//		Reasons: []evidence.Reason{{Name: "checkpoint", Reads: "…", Find: checkpoint}},
+//		Reasons: []evidence.Reason{{Name: "checkpoint", Reads: "…", Part: atCheckpoint, Text: checkpointText}},
 //	})
 //
 // Waits for a session are explained for every engine by the tree of who waits for whom. Nothing outside of an engine's
@@ -33,6 +33,7 @@ const (
 	UserLock      Kind = "user-level lock"
 	FlowControl   Kind = "flow control"
 	Committing    Kind = "commit"
+	LogWrite      Kind = "write of the log"
 	OtherNodes    Kind = "other nodes of the cluster"
 	Acknowledging Kind = "acknowledgement of a replica"
 )
@@ -82,6 +83,9 @@ type Answer struct {
 	// some are listed.
 	Waiting map[Kind]int `json:"waiting,omitempty"`
 	Active  int          `json:"active,omitempty"`
+	// Connected is how many sessions there are, also idle ones; 0 if it is unknown, or if a request can wait for a session
+	// that seems idle.
+	Connected int `json:"connected,omitempty"`
 	// Queued is how many clients wait in a proxy, so that no server has a session for them.
 	Queued float64 `json:"queued,omitempty"`
 	// States counts the active sessions by the server's name of their state.
@@ -181,6 +185,8 @@ func (a *Answer) Number(name string) float64 {
 type Moment struct {
 	At      time.Time `json:"at"`
 	Answers []Answer  `json:"answers"`
+	// Seconds is how many seconds of a stall are nearest to it. If no moment has any, all count alike.
+	Seconds float64 `json:"-"`
 }
 
 func clip(s string, n int) string {

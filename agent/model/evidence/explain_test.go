@@ -73,6 +73,45 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+// TestExplainedPart: what explains most of the clients' waiting counts, over the seconds of the stall that the looks show.
+func TestExplainedPart(t *testing.T) {
+	locked, calm := answer(RowLock, 4, "1<9", "2<9", "3<9", "4<9"), Answer{Target: "n1", Engine: "x", Active: 4}
+	behind := answer(RowLock, 4, "1<9", "2<9")
+	behind.Block("9", "8", MetadataLock, "t")
+	behind.Block("3", "8", MetadataLock, "t")
+	behind.Block("4", "8", MetadataLock, "t")
+	behind.Wait(MetadataLock, 3)
+	committing := answer(RowLock, 4, "1<9", "2<9", "3<9")
+	committing.Session("9").Waits = &Wait{Kind: Committing}
+	committing.Wait(Committing, 1)
+	idle := Answer{Target: "n1", Engine: "x", Connected: 6}
+	replica := Answer{Target: "n2", Engine: "x", Error: "no answer within 0.9 s"}
+	pool := idle
+	pool.Connected = 0
+	look := func(seconds float64, answers ...Answer) Moment { return Moment{Answers: answers, Seconds: seconds} }
+	for name, c := range map[string]struct {
+		moments []Moment
+		reason  string
+	}{
+		"one look of a short stall":             {[]Moment{look(1, locked), look(0, calm), look(0, calm)}, "row lock"},
+		"most seconds":                          {[]Moment{look(1.2, locked), look(1, calm)}, "row lock"},
+		"few seconds":                           {[]Moment{look(0.4, locked), look(1, calm)}, Unknown},
+		"half of the clients, all of the time":  {[]Moment{look(1, answer(RowLock, 4, "1<9", "2<9"))}, "row lock"},
+		"half of the clients, half of the time": {[]Moment{look(1, answer(RowLock, 4, "1<9", "2<9")), look(1, calm)}, Unknown},
+		"two kinds that one session holds up":   {[]Moment{look(1, behind)}, "metadata lock"},
+		"rows of a session that commits":        {[]Moment{look(1, committing)}, "commit"},
+		"a replica that is not waited for":      {[]Moment{look(1, locked, replica)}, "row lock"},
+		"the only server with clients":          {[]Moment{look(1, Answer{Target: "n1", Engine: "x"}, replica)}, "server did not answer"},
+		"no client at the server":               {[]Moment{look(1, idle), look(1, idle)}, "outside of the servers"},
+		"a pool may have a queue":               {[]Moment{look(1, pool)}, Unknown},
+		"another server does not answer":        {[]Moment{look(1, idle, replica)}, "server did not answer"},
+	} {
+		if got := Explain(4, 5, c.moments); got.Reason != c.reason {
+			t.Errorf("%s: %s: %s, expected %s", name, got.Reason, got.Text, c.reason)
+		}
+	}
+}
+
 func TestTree(t *testing.T) {
 	a := answer(RowLock, 9, "2<1", "3<2", "4<2", "5<2", "6<2")
 	want := "session 1\n  session 2, waits for row lock t\n    session 3, waits for row lock t\n    session 4, waits for row lock t\n    2 more wait for it"

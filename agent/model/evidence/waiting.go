@@ -1,9 +1,7 @@
 package evidence
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -18,115 +16,194 @@ const shownInTree = 5
 
 // Reasons that answers of every engine can have.
 var _ = Declare(Rules{Reasons: []Reason{
-	{Reads: "sessions that wait, and the sessions for which they wait", Find: blocked},
-	{Name: "server did not answer", Reads: "failures of a server to answer within its deadline, on a connection that was open", Find: silent},
+	{Reads: "sessions that wait, and the sessions for which they wait", Each: waits},
+	{Name: "server did not answer", Reads: "failures of a server to answer within its deadline, on a connection that was open", Level: Symptom,
+		Part: func(l *Look) float64 { return failed(l) * l.Remaining() },
+		Text: func(s *Scene, worst *Look) string {
+			return fmt.Sprintf("%s did not answer: %s", s.Target, table.Plain(worst.Error))
+		}},
+	{Name: "outside of the servers", Reads: "idle sessions of all clients, at servers that answer", Level: Symptom,
+		Part: outside,
+		Text: func(s *Scene, worst *Look) string {
+			return fmt.Sprintf("%s had nothing to do: %d of %d sessions executed a statement; the network, the tool or its machine held the clients up",
+				s.Target, worst.Active, worst.Connected)
+		}},
 }})
 
-// blocked finds what most clients waited for, and who held it.
-func blocked(s *Scene) (Found, bool) {
-	worst, _ := s.Worst(func(a *Answer) float64 {
-		kind, n := a.most()
-		if a.rootFor(kind) == nil { // another look may show who held it
-			return float64(n) / 2
+// nobody is the share of the clients that must be idle for the servers to have nothing to do.
+const nobody = 0.9
+
+// outside is 1 if the sessions of nearly all clients are idle, at servers that all answer.
+func outside(l *Look) float64 {
+	connected, active := 0.0, l.InProxies()
+	for _, other := range *l.beside {
+		if other.Error != "" {
+			return 0
 		}
-		return float64(n)
-	})
-	if worst == nil {
-		return Found{}, false
+		connected, active = connected+float64(other.Connected), active+float64(other.Active)
 	}
-	kind, count := worst.most()
-	if count == 0 {
-		return Found{}, false
+	clients := l.scene.Clients
+	if l.Connected == 0 || clients == 0 || connected < clients || 1-active/clients < nobody {
+		return 0
 	}
-	n := float64(count)
-	if !s.Most(func(a *Answer) bool { return s.Share(float64(a.Waiting[kind]), a) >= least }) {
-		return Found{}, false
+	return 1
+}
+
+// symptoms are the kinds of waits that something else holds up: another server, or the disk.
+var symptoms = map[Kind]bool{FlowControl: true, Acknowledging: true, OtherNodes: true, Committing: true, LogWrite: true}
+
+// locks are the kinds of waits for something that a session holds.
+var locks = []Kind{RowLock, Lock, TableLock, MetadataLock, GlobalLock, BackupLock, UserLock}
+
+// waits returns a reason for each kind of lock that sessions waited for in the end.
+func waits(s *Scene) (all []Reason) {
+	for _, l := range s.Looks {
+		for kind := range l.ends() {
+			if slices.ContainsFunc(all, func(r Reason) bool { return r.Name == string(kind) }) {
+				continue
+			}
+			r := Reason{
+				Name: string(kind),
+				Part: func(l *Look) float64 { return l.Share(l.ends()[kind]) },
+				Text: func(s *Scene, worst *Look) string { return s.waited(kind) },
+				Tree: func(worst *Look) []string { return s.shown(kind).Tree(shownInTree) },
+			}
+			if symptoms[kind] {
+				r.Level = Symptom
+			}
+			all = append(all, r)
+		}
 	}
-	f := Found{Name: string(kind), Share: s.Share(n, worst), Tree: worst.Tree(shownInTree)}
-	if kind == Committing || slices.Contains(elsewhere, kind) { // what holds that up says more
-		f.Share *= 0.8
+	slices.SortFunc(all, func(a, b Reason) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// ends counts the sessions by what they wait for in the end: a session that waits for the rows of another one, which
+// waits for a metadata lock, waits for the metadata lock. Only some sessions are listed; the others of a kind are taken
+// to wait as those do.
+func (l *Look) ends() map[Kind]float64 {
+	if l.ended != nil {
+		return l.ended
 	}
-	waited := fmt.Sprintf("%s waited for the %s", s.clients(n), kind)
-	r := worst.rootFor(kind)
+	l.ended = map[Kind]float64{}
+	listed, moved := map[Kind]float64{}, map[[2]Kind]float64{}
+	for i := range l.Sessions {
+		s := &l.Sessions[i]
+		if s.Waits == nil {
+			continue
+		}
+		listed[s.Waits.Kind]++
+		moved[[2]Kind{s.Waits.Kind, l.endOf(s)}]++
+	}
+	for kind, n := range l.Waiting {
+		if listed[kind] == 0 {
+			l.ended[kind] += float64(n)
+		}
+	}
+	for between, n := range moved {
+		kind, end := between[0], between[1]
+		l.ended[end] += n / listed[kind] * max(float64(l.Waiting[kind]), 0)
+	}
+	for kind, n := range l.ended {
+		if n == 0 {
+			delete(l.ended, kind)
+		}
+	}
+	return l.ended
+}
+
+// endOf is what a session waits for in the end.
+func (a *Answer) endOf(s *Session) Kind {
+	id, via := a.rootOf(s)
+	root := a.Session(id)
 	switch {
-	case r == nil && slices.Contains(elsewhere, kind):
-		f.Text = fmt.Sprintf("%s on %s%s%s", waited, s.Target, about(worst, kind), s.Absent())
+	case root != nil && root != s && root.Waits != nil: // it waits for no session
+		return root.Waits.Kind
+	case via != nil && via.ID != id && via.Waits != nil:
+		return via.Waits.Kind
+	}
+	return s.Waits.Kind
+}
+
+// shown is the look that a reason describes: of those with who held the lock, the last one with the most that waited.
+func (s *Scene) shown(kind Kind) *Look {
+	worst, _ := s.Worst(func(l *Look) float64 {
+		n := l.ends()[kind]
+		if l.rootFor(kind) == nil {
+			return n / 2
+		}
+		return n
+	})
+	return worst
+}
+
+// waited describes who waited for a lock, and who held it.
+func (s *Scene) waited(kind Kind) string {
+	l := s.shown(kind)
+	who := l.clients(l.ends()[kind])
+	waited := fmt.Sprintf("%s waited for the %s", who, kind)
+	r := l.rootFor(kind)
+	waits := ""
+	if r != nil && r.Waits != nil { // it waits too, for no session
+		waits, r = ", first "+r.Name(), nil
+	}
+	text := ""
+	switch {
 	case r == nil && kind == Committing:
-		f.Text = fmt.Sprintf("%s waited for their commits on %s%s", s.clients(n), s.Target, s.Absent())
+		text = fmt.Sprintf("%s waited for their commits on %s%s", who, s.Target, s.Absent())
+	case r == nil && symptoms[kind]:
+		text = fmt.Sprintf("%s on %s%s%s", waited, s.Target, about(l, kind), s.Absent())
 	case r == nil:
-		f.Text = fmt.Sprintf("%s waited for a %s on %s; who held it is not visible%s", s.clients(n), kind, s.Target, missing(worst))
+		text = fmt.Sprintf("%s waited for a %s on %s; who held it is not visible%s", who, kind, s.Target, missing(l))
+		if waits != "" || !slices.Contains(locks, kind) {
+			text = fmt.Sprintf("%s on %s%s", waited, s.Target, waits)
+		}
 	case s.changes(kind):
 		on := ""
 		if w := r.waiting[0].Waits; w.On != "" {
 			on = " of " + w.On
 		}
-		f.Text = fmt.Sprintf("%s waited for the %s%s, one after the other: another session held it at each look, last %s",
-			s.clients(n), kind, on, r.Name())
+		text = fmt.Sprintf("%s%s, one after the other: another session held it at each look, last %s", waited, on, r.Name())
 	case r.first != nil:
-		f.Text = fmt.Sprintf("%s behind %s, which waited for %s", waited, r.first.Name(), r.Name())
+		text = fmt.Sprintf("%s behind %s, which waited for %s", waited, r.first.Name(), r.Name())
 	default:
-		f.Text = fmt.Sprintf("%s that %s held", waited, r.Name())
+		text = fmt.Sprintf("%s that %s held", waited, r.Name())
 	}
 	if r != nil && slices.ContainsFunc(r.waiting, func(w *Session) bool { return w.Waits.Likely }) {
-		f.Text += ": most likely, as the server does not list who holds it"
+		text += ": most likely, as the server does not list who holds it"
 	}
-	return f, true
+	return text
 }
 
-// elsewhere are the kinds of waits for other servers.
-var elsewhere = []Kind{FlowControl, Acknowledging, OtherNodes}
-
 // about says who is waited for, if that is known.
-func about(a *Answer, kind Kind) string {
-	if text := a.Texts[string(kind)]; text != "" {
+func about(l *Look, kind Kind) string {
+	if text := l.Texts[string(kind)]; text != "" {
 		return ": " + table.Plain(text)
 	}
 	return ""
 }
 
-// Absent names the other servers that did not answer: "; n3 did not answer". It is empty if all did.
-func (s *Scene) Absent() string {
-	var names []string
-	for _, other := range s.All {
-		if other != s && other.Failed > 0 && 2*other.Failed >= len(other.Answers)+other.Failed-1 {
-			names = append(names, other.Target)
-		}
-	}
-	if len(names) == 0 {
-		return ""
-	}
-	return "; " + strings.Join(names, ", ") + " did not answer"
-}
-
 // clients is "31 of 32 clients".
-func (s *Scene) clients(n float64) string {
-	if s.Clients == 0 {
+func (l *Look) clients(n float64) string {
+	all := l.scene.Clients
+	if all == 0 {
 		return table.Plural(int(n), "client")
 	}
-	if queued := s.queued(); queued > 0 {
-		return fmt.Sprintf("%.0f of %.0f clients (%.0f more were in the queue of a proxy)", min(n, s.Clients), s.Clients, queued)
+	text := fmt.Sprintf("%.0f of %.0f clients", min(n, all), all)
+	if queued := l.InProxies(); queued > 0 {
+		text += fmt.Sprintf(" (%.0f more were in the queue of a proxy)", queued)
 	}
-	return fmt.Sprintf("%.0f of %.0f clients", min(n, s.Clients), s.Clients)
+	return text
 }
 
-// most returns the kind for which most sessions wait, and how many.
-func (a *Answer) most() (kind Kind, n int) {
-	for _, k := range slices.SortedFunc(maps.Keys(a.Waiting), func(x, y Kind) int {
-		return cmp.Or(cmp.Compare(a.Waiting[y], a.Waiting[x]), strings.Compare(string(x), string(y)))
-	}) {
-		return k, a.Waiting[k]
-	}
-	return "", 0
-}
-
-// rootFor returns the session for which most sessions wait with such a lock; nil if it is not known.
+// rootFor returns the session for which most sessions wait in the end with such a lock; nil if it is not known.
 func (a *Answer) rootFor(kind Kind) *root {
 	var best *root
 	most := 0
 	for _, r := range a.roots() {
 		n := 0
 		for _, w := range r.waiting {
-			if w.Waits.Kind == kind {
+			if a.endOf(w) == kind {
 				n++
 			}
 		}
@@ -140,8 +217,8 @@ func (a *Answer) rootFor(kind Kind) *root {
 // changes reports whether the session that holds what clients wait for is another one at almost every look.
 func (s *Scene) changes(kind Kind) bool {
 	before, looks, changes := "", 0, 0
-	for _, a := range s.Answers {
-		r := a.rootFor(kind)
+	for _, l := range s.Looks {
+		r := l.rootFor(kind)
 		if r == nil {
 			continue
 		}
@@ -154,17 +231,9 @@ func (s *Scene) changes(kind Kind) bool {
 }
 
 // missing says what would show it.
-func missing(a *Answer) string {
-	if len(a.Missing) == 0 {
+func missing(l *Look) string {
+	if len(l.Missing) == 0 {
 		return ""
 	}
-	return " (missing: " + table.Plain(strings.Join(a.Missing, "; ")) + ")"
-}
-
-// silent finds a server that did not answer.
-func silent(s *Scene) (Found, bool) {
-	if s.Failed == 0 || s.Failed < len(s.Answers) {
-		return Found{}, false
-	}
-	return Found{Share: 0.8, Text: fmt.Sprintf("%s did not answer: %s", s.Target, table.Plain(s.Error))}, true
+	return " (missing: " + table.Plain(strings.Join(l.Missing, "; ")) + ")"
 }

@@ -35,14 +35,33 @@ const (
 	writtenBytes  = "bytes under write-back"
 )
 
+// quotaFrom is how many core seconds a second a quota must hold servers.
+const quotaFrom = 0.7
+
 var _ = evidence.Declare(evidence.Rules{
 	Engine: Procfs,
 	Reasons: []evidence.Reason{
-		{Name: "tool stopped", Reads: "state T of the tool's process (a signal such as SIGSTOP)", Find: isStopped(stoppedTool)},
-		{Name: "server stopped", Reads: "state T of a server's process (a signal such as SIGSTOP)", Find: isStopped(stoppedServer)},
-		{Name: "disk", Reads: "threads of servers in state D, the pressure of I/O, and how long each disk was busy", Find: waitsForDisk},
-		{Name: "CPU quota", Reads: "throttled seconds of the servers' control group", Find: isHeld},
-		{Name: "memory", Reads: "the pressure of memory", Find: waitsForMemory},
+		{Name: "tool stopped", Reads: "state T of the tool's process (a signal such as SIGSTOP)", Level: evidence.Origin,
+			Part: stopped(stoppedTool), Text: stoppedText(stoppedTool)},
+		{Name: "server stopped", Reads: "state T of a server's process (a signal such as SIGSTOP)", Level: evidence.Origin,
+			Part: stopped(stoppedServer), Text: stoppedText(stoppedServer)},
+		{Name: "disk", Reads: "threads of servers in state D, the pressure of I/O, sessions that wait for the log, and how long each disk was busy",
+			Part: waitForDisk, Text: diskText},
+		{Name: "CPU quota", Reads: "throttled seconds of the servers' control group",
+			Part: func(l *evidence.Look) float64 {
+				if held := l.Increase(heldServers); held >= quotaFrom {
+					return held
+				}
+				return 0
+			},
+			Text: func(s *evidence.Scene, _ *evidence.Look) string {
+				return fmt.Sprintf("the CPU quota of the servers' control group held them for up to %s core seconds each second", table.Rounded(s.Increase(heldServers)))
+			}},
+		{Name: "memory", Reads: "the pressure of memory",
+			Part: func(l *evidence.Look) float64 { return l.Increase(memoryFull) },
+			Text: func(s *evidence.Scene, _ *evidence.Look) string {
+				return fmt.Sprintf("no task ran for want of memory in up to %s of the time", table.Share(min(1, s.Increase(memoryFull))))
+			}},
 	},
 })
 
@@ -121,8 +140,8 @@ func diskName(disk string, m *measure.Metric) string { return "disk " + disk + "
 // busiestDisk describes the disk that was busy for the longest time; empty if none was for most of the time.
 func busiestDisk(s *evidence.Scene) string {
 	busiest, most := "", 0.8
-	for _, a := range s.Answers[:min(1, len(s.Answers))] {
-		for name := range a.Values {
+	for _, l := range s.Looks[:min(1, len(s.Looks))] {
+		for name := range l.Values {
 			disk, ok := strings.CutSuffix(strings.TrimPrefix(name, "disk "), ": "+DiskBusyTime.Name)
 			if v := s.Increase(name); ok && v >= most {
 				busiest, most = disk, v
@@ -219,64 +238,49 @@ func pressure(path, line string) (seconds float64, ok bool) {
 	return 0, false
 }
 
-// isStopped finds that a process was stopped by a signal.
-func isStopped(name string) func(*evidence.Scene) (evidence.Found, bool) {
-	return func(s *evidence.Scene) (evidence.Found, bool) {
-		looks, which := 0, ""
-		for _, a := range s.Answers {
-			if a.Values[name] > 0 {
-				looks, which = looks+1, a.Texts[name]
-			}
+// stopped is the part of the clients that a process stops that a signal stopped.
+func stopped(name string) func(*evidence.Look) float64 {
+	return func(l *evidence.Look) float64 {
+		if !(l.Number(name) > 0) {
+			return 0
 		}
-		if !s.Most(func(a *evidence.Answer) bool { return a.Values[name] > 0 }) {
-			return evidence.Found{}, false
-		}
-		return evidence.Found{Share: 1, Text: fmt.Sprintf("%s was stopped by a signal (state T) at %d of %s",
-			which, looks, table.Plural(len(s.Answers), "look")) + s.Absent()}, true
+		return l.Remaining()
 	}
 }
 
-// many is the share of the time from which a resource explains a stall.
-const many = 0.7
+func stoppedText(name string) func(*evidence.Scene, *evidence.Look) string {
+	return func(s *evidence.Scene, worst *evidence.Look) string {
+		return fmt.Sprintf("%s was stopped by a signal (state T) at %s", worst.Texts[name],
+			s.Count(func(l *evidence.Look) bool { return l.Number(name) > 0 })) + s.Absent()
+	}
+}
 
-// waitsForDisk finds servers whose threads wait for a disk most of the time.
-func waitsForDisk(s *evidence.Scene) (evidence.Found, bool) {
-	looks, threads := 0, 0.0
-	var last *evidence.Answer
-	for _, a := range s.Answers {
-		if n := a.Values[blockedIn]; n > 0 {
-			looks, threads, last = looks+1, max(threads, n), a
-		}
+// waitForDisk is the part of the clients whose sessions have threads that are blocked, or wait for the log while any thread
+// is; or the part of the time in which no task ran for I/O. A file system that is held up causes no such pressure.
+func waitForDisk(l *evidence.Look) float64 {
+	threads := l.Number(blockedIn)
+	if !(threads > 0) {
+		return 0
 	}
-	full := s.Increase(ioFull)
-	if last == nil || looks*2 < len(s.Answers) || !(full >= many/2) {
-		return evidence.Found{}, false
+	part := max(l.ShareOfAll(threads), l.ForLog())
+	if full := l.Increase(ioFull); full > part {
+		part = full
 	}
-	text := fmt.Sprintf("up to %.0f threads of %s waited for a disk at %d of %s, and no task ran for I/O in %s of the time",
-		threads, last.Texts[blockedIn], looks, table.Plural(len(s.Answers), "look"), table.Share(min(1, full)))
-	if at := last.Texts[blockedAt]; at != "" {
-		text += ": " + at
+	return part
+}
+
+func diskText(s *evidence.Scene, worst *evidence.Look) string {
+	_, threads := s.Worst(func(l *evidence.Look) float64 { return l.Number(blockedIn) })
+	text := fmt.Sprintf("up to %.0f threads of %s were blocked in the kernel at %s", threads, worst.Texts[blockedIn],
+		s.Count(func(l *evidence.Look) bool { return l.Number(blockedIn) > 0 }))
+	if at := worst.Texts[blockedAt]; at != "" {
+		text += " (" + at + ")"
+	}
+	if full := s.Increase(ioFull); full >= 0.1 {
+		text += fmt.Sprintf(", and no task ran for I/O in up to %s of the time", table.Share(min(1, full)))
 	}
 	if disk := busiestDisk(s); disk != "" {
 		text += "; " + disk
 	}
-	return evidence.Found{Share: min(1, 0.5+full/4), Text: text}, true
-}
-
-// isHeld finds that the quota of the servers' control group held them.
-func isHeld(s *evidence.Scene) (evidence.Found, bool) {
-	held := s.Increase(heldServers)
-	if !(held >= many) {
-		return evidence.Found{}, false
-	}
-	return evidence.Found{Share: min(1, 0.5+held/4), Text: fmt.Sprintf("the CPU quota of the servers' control group held them for %s core seconds each second", table.Rounded(held))}, true
-}
-
-// waitsForMemory finds that no task ran because memory was short.
-func waitsForMemory(s *evidence.Scene) (evidence.Found, bool) {
-	full := s.Increase(memoryFull)
-	if !(full >= many/2) {
-		return evidence.Found{}, false
-	}
-	return evidence.Found{Share: min(1, 0.5+full/4), Text: fmt.Sprintf("no task ran for want of memory in %s of the time", table.Share(min(1, full)))}, true
+	return text
 }

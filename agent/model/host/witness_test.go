@@ -35,9 +35,9 @@ func TestMachineStalls(t *testing.T) {
 	}{
 		"calm": {[]evidence.Moment{look(0, 0, 0, 0), look(1, 0.1, 0, 0.1), look(2, 0.1, 0, 0.2)}, evidence.Unknown, "not explained by what was captured"},
 		"a disk": {[]evidence.Moment{look(0, 0, 4, 0), look(1, 0.9, 4, 1), look(2, 1.8, 6, 1.99)}, "disk",
-			"up to 6 threads of mariadbd waited for a disk at 3 of 3 looks, and no task ran for I/O in 90 % of the time: jbd2_log_wait_commit; vda was busy for 100 % of the time, a write took 50.00 ms"},
+			"up to 6 threads of mariadbd were blocked in the kernel at 3 of 3 looks (jbd2_log_wait_commit), and no task ran for I/O in up to 90 % of the time; vda was busy for 100 % of the time, a write took 50.00 ms"},
 		"a quota that is over after half of the stall": {[]evidence.Moment{held(0, 0), held(1, 1.4), held(2, 2.8), held(3, 0), held(4, 0)}, "CPU quota",
-			"the CPU quota of the servers' control group held them for 1.4 core seconds each second"},
+			"the CPU quota of the servers' control group held them for up to 1.4 core seconds each second"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := evidence.Explain(8, 5, c.moments); got.Reason != c.reason || got.Text != c.text {

@@ -390,7 +390,7 @@ func (t *tracker) finishStall(ctx context.Context, since float64, c *record.Capt
 	for i := first; i < len(all); i++ {
 		d := &all[i]
 		lost += d.Lost
-		moments, _, clients := record.During(captures, all, i, s.place)
+		moments, _, clients := record.During(captures, d, s.place)
 		e := evidence.Explain(clients, d.Seconds, moments)
 		s.count(e.Reason, fmt.Sprintf("%.1f s from %s: %s", d.Seconds, table.Clock(d.From), e.Text), d.Seconds)
 		t.log.Info("run stalled", "seconds", fmt.Sprintf("%.1f", d.Seconds), "from", table.Clock(d.From), "reason", e.Reason, "what", e.Text)

@@ -120,34 +120,38 @@ func (c *Capture) thin() {
 	c.Moments = kept
 }
 
-// around is how far a look may be before a dip, or after it, in seconds: a dip is known when its first interval ends.
+// around is how far a look may be from the seconds that it is taken for: a dip is known when its first interval ends, and
+// looks are a second apart.
 const around = 2
 
-// During returns the looks of captures during a dip, and the number of the capture, 0 if there is none. all are the
-// dips of the run; elapsed is the place of a time on the run's axis. A look between two dips that follow each other
-// belongs to the one in which it was.
-func During(captures []Capture, all []stall.Dip, i int, elapsed func(time.Time) float64) (moments []evidence.Moment, number int, clients float64) {
-	from, to := all[i].From-around, all[i].To+around
-	for j := range all {
-		switch d := &all[j]; {
-		case j == i:
-		case d.To <= all[i].From:
-			from = max(from, (d.To+all[i].From)/2)
-		case d.From >= all[i].To:
-			to = min(to, (d.From+all[i].To)/2)
-		}
-	}
+// During returns the looks of captures that show a dip, each with the seconds of the dip that are nearest to it, and the
+// number of the capture, 0 if there is none that shows a second of it, or half of a shorter one. elapsed is the place of a time on the run's axis.
+func During(captures []Capture, d *stall.Dip, elapsed func(time.Time) float64) (moments []evidence.Moment, number int, clients float64) {
+	seconds := 0.0
 	for j := range captures {
 		c := &captures[j]
-		if elapsed(c.End) < from || elapsed(c.Begin) > to {
+		if elapsed(c.End) < d.From-around || elapsed(c.Begin) > d.To+around {
 			continue
 		}
 		number, clients = c.Number, c.Clients
-		for _, m := range c.Moments {
-			if at := elapsed(m.At); at >= from && at <= to {
+		for i := range c.Moments {
+			at := elapsed(c.Moments[i].At)
+			from, to := max(d.From, at-around), min(d.To, at+around)
+			if i > 0 {
+				from = max(from, (at+elapsed(c.Moments[i-1].At))/2)
+			}
+			if i+1 < len(c.Moments) {
+				to = min(to, (at+elapsed(c.Moments[i+1].At))/2)
+			}
+			if m := c.Moments[i]; to > from {
+				m.Seconds = to - from
+				seconds += m.Seconds
 				moments = append(moments, m)
 			}
 		}
+	}
+	if seconds < min(1, d.Seconds/2) {
+		return nil, 0, 0
 	}
 	return moments, number, clients
 }

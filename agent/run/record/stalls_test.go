@@ -2,7 +2,9 @@ package record
 
 import (
 	"errors"
+	"math"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/model/evidence"
 	"github.com/benchwatch/benchwatch/agent/run/rundir"
+	"github.com/benchwatch/benchwatch/agent/run/stall"
 )
 
 func capture(number int, text string) *Capture {
@@ -82,5 +85,35 @@ func TestCaptures(t *testing.T) {
 	}
 	if info, statErr := os.Stat(dir.Path(StallsFile)); !errors.Is(err, ErrStallsFull) || statErr != nil || info.Size() > mostStallBytes {
 		t.Errorf("%v, %v", err, statErr)
+	}
+}
+
+// TestDuring: a look counts for the seconds of a dip that are nearest to it, and for none that are more than 2 s away.
+func TestDuring(t *testing.T) {
+	begin := time.Date(2026, 11, 21, 14, 3, 0, 0, time.UTC)
+	elapsed := func(at time.Time) float64 { return at.Sub(begin).Seconds() }
+	c := Capture{Number: 7, Clients: 16, Begin: begin.Add(11200 * time.Millisecond), End: begin.Add(20 * time.Second)}
+	for i := range 8 {
+		c.Moments = append(c.Moments, evidence.Moment{At: c.Begin.Add(time.Duration(i) * time.Second)})
+	}
+	for name, d := range map[string]struct {
+		dip  stall.Dip
+		want []float64
+	}{
+		"five seconds":              {stall.Dip{From: 10, To: 15}, []float64{1.7, 1, 1, 1, 0.3}},
+		"over before the first one": {stall.Dip{From: 10, To: 11}, []float64{1}},
+		"long before it":            {stall.Dip{From: 3, To: 8}, nil},
+		"longer than the capture":   {stall.Dip{From: 17, To: 30}, []float64{0.7, 2.5}},
+		"only its last moment":      {stall.Dip{From: 5, To: 9.5}, nil},
+	} {
+		d.dip.Seconds = d.dip.To - d.dip.From
+		moments, number, clients := During([]Capture{c}, &d.dip, elapsed)
+		var got []float64
+		for _, m := range moments {
+			got = append(got, math.Round(1000*m.Seconds)/1000)
+		}
+		if !slices.Equal(got, d.want) || len(got) > 0 && (number != 7 || clients != 16) {
+			t.Errorf("%s: %v of capture %d, expected %v", name, got, number, d.want)
+		}
 	}
 }

@@ -34,7 +34,7 @@ type Stall struct {
 	// Usual is the throughput before the stall, Low the lowest one during it, in transactions per second.
 	Usual float64 `json:"usual_per_second"`
 	Low   float64 `json:"low_per_second"`
-	// Lost is how many transactions fewer than usual there were.
+	// Lost is how many transactions fewer than usual there were, without those that a queue of the tool made up for.
 	Lost float64 `json:"lost_transactions"`
 }
 
@@ -81,8 +81,8 @@ func stalls(h *record.History, r *Row) ([]Stall, *StallEffect) {
 // explained returns dip i with the reason that follows from what was captured during it.
 func explained(h *record.History, i int, clients float64) Stall {
 	d := &h.Intervals.Stalls.Dips[i]
-	s := Stall{Start: d.From, Seconds: d.Seconds, Usual: d.Usual, Low: d.Low, Lost: d.Lost, Reason: evidence.Unknown}
-	moments, number, captured := record.During(h.Captures, h.Intervals.Stalls.Dips, i, h.Elapsed)
+	s := Stall{Start: d.From, Seconds: d.Seconds, Usual: d.Usual, Low: d.Low, Lost: max(0, d.Lost-d.Regained), Reason: evidence.Unknown}
+	moments, number, captured := record.During(h.Captures, d, h.Elapsed)
 	s.Capture = number
 	e := evidence.Explain(cmp.Or(captured, clients), d.Seconds, moments)
 	s.Reason, s.Evidence, s.Target, s.Also, s.Tree = e.Reason, e.Text, e.Target, e.Also, e.Tree

@@ -28,8 +28,9 @@ type Dip struct {
 	Usual, Low float64
 	// Latency is the worst latency during the dip, UsualLatency the median before it: unknown if it is not watched.
 	Latency, UsualLatency float64
-	// Lost is the number of transactions below what was usual.
-	Lost float64
+	// Lost is the number of transactions below what was usual, Regained how many more than usual ended while the backlog
+	// drained after it.
+	Lost, Regained float64
 	// Silent: no interval was reported, and nothing was missing in the next one.
 	Silent bool
 	// Slow: only the latency was higher.
@@ -58,6 +59,8 @@ const (
 	deepest = 0.25
 	// still is the share of the median throughput below which a dip is a standstill.
 	still = 0.05
+	// less is the share of it that a time beside a standstill must have to be another dip.
+	less = 0.15
 	// late is the part of an interval by which one may be late, and rest that below which one is only the rest of one.
 	late, rest = 0.5, 0.5
 	// silence is the number of intervals that must be missing if the throughput of the next one is as usual.
@@ -80,6 +83,8 @@ type Detector struct {
 	isDip   bool      // it is one
 	usual   usual     // before it
 	regular int       // intervals at its end that are as usual
+
+	draining bool // a backlog remains after a dip, so that latencies are not usual
 }
 
 // reading is an interval in a possible dip. gap is the time before it without an interval.
@@ -134,7 +139,10 @@ func (d *Detector) Add(i Interval) bool {
 		d.extend(r)
 	case r.bad:
 		d.begin(r)
+	case d.draining && r.Latency > high*d.usual.latency:
+		d.open = append(d.open[:0], r)
 	default:
+		d.draining = false
 		for _, o := range d.open[min(1, len(d.open)):] {
 			d.remember(&o)
 		}
@@ -211,7 +219,14 @@ func (d *Detector) extend(r reading) {
 
 // end adds the dip that is over, by its phases. Its last intervals are as usual.
 func (d *Detector) end() {
-	for _, x := range d.phases() {
+	_, last := d.ends()
+	all := d.phases()
+	for i := last + 1; i < len(d.open); i++ {
+		if o := &d.open[i]; o.bad {
+			all[len(all)-1].Regained += max(0, o.Rate-d.usual.rate) * o.seconds()
+		}
+	}
+	for _, x := range all {
 		if len(d.Dips) < mostDips {
 			d.Dips = append(d.Dips, x)
 		} else {
@@ -220,11 +235,12 @@ func (d *Detector) end() {
 	}
 	var rest []reading
 	for i := range d.open {
-		if o := &d.open[i]; !o.bad && i > 0 {
+		if o := &d.open[i]; !o.bad && i > 0 && !(o.Latency > high*d.usual.latency) {
 			d.remember(o)
 			rest = []reading{*o}
 		}
 	}
+	d.draining = d.open[len(d.open)-1].Latency > high*d.usual.latency
 	d.open, d.isDip, d.regular = rest, false, 0
 }
 
@@ -268,6 +284,7 @@ func (d *Detector) judge(r *reading) (isLow, bad bool) {
 	isLow = r.Rate < low*u.rate
 	isSlow := r.Latency > high*u.latency && r.Latency > u.latency+slowOutlier*u.latencyDeviation &&
 		r.Rate*r.seconds()*(1-r.Quantile) >= slowest
+	isSlow = isSlow && (!d.draining || d.isBelow(r))
 	return isLow, isLow || isSlow || r.gap > silence*u.length
 }
 

@@ -89,6 +89,7 @@ func TestPhases(t *testing.T) {
 		"a standstill, then less":   {[]float64{0, 0, 0, 0, 50, 200, 210, 190, 200}, []series.Span{{From: 10, To: 14.75}, {From: 14.75, To: 19}}},
 		"less, then a standstill":   {[]float64{200, 200, 100, 0, 0, 0}, []series.Span{{From: 10, To: 12.5}, {From: 12.5, To: 16}}},
 		"only a slow recovery":      {[]float64{0, 0, 0, 200}, []series.Span{{From: 10, To: 13.75}}},
+		"hardly more than nothing":  {[]float64{20, 50, 30, 10, 70, 80, 20}, []series.Span{{From: 10, To: 17}}},
 		"less, with one standstill": {[]float64{200, 0, 200, 200, 200}, []series.Span{{From: 10, To: 15}}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -114,6 +115,53 @@ func TestPhases(t *testing.T) {
 				if math.Abs(d.From-c.dips[i].From) > 0.3 || math.Abs(d.To-c.dips[i].To) > 0.3 || d.Seconds != d.To-d.From {
 					t.Errorf("%.2f to %.2f, expected %v", d.From, d.To, c.dips[i])
 				}
+			}
+		})
+	}
+}
+
+// TestBacklog: the queue of a tool that drains after a standstill is not part of it, and no dip of its own. What it does
+// more than usual is what the standstill had cost.
+func TestBacklog(t *testing.T) {
+	type second struct{ rate, latency float64 }
+	for name, c := range map[string]struct {
+		after    []second
+		seconds  float64
+		regained float64
+	}{
+		"drained within a second":        {[]second{{480, 4.9}}, 5, 400},
+		"released within a second":       {[]second{{300, 5.4}}, 5.4, 220},
+		"drained for seconds":            {[]second{{160, 5}, {160, 4}, {160, 3}, {160, 2}, {160, 1}}, 5, 400},
+		"less than usual, then draining": {[]second{{50, 5.2}, {200, 5}, {200, 3}}, 5.375, 240},
+		"drained slowly, with pauses":    {[]second{{80, 5}, {82, 6}, {250, 5}, {110, 4}, {82, 3}, {300, 2}}, 5, 0},
+		"nothing waited":                 {nil, 5, 0},
+		"draining, without latencies":    {[]second{{120, math.NaN()}, {400, math.NaN()}}, 5.7, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var all []Interval
+			add := func(s second) {
+				at := float64(len(all))
+				all = append(all, Interval{From: at, To: at + 1, Rate: s.rate, Latency: s.latency, Quantile: 0.95})
+			}
+			usual := second{80, 0.01}
+			if len(c.after) > 0 && math.IsNaN(c.after[0].latency) {
+				usual.latency = math.NaN()
+			}
+			for range 10 {
+				add(usual)
+			}
+			for range 5 {
+				add(second{0, math.NaN()})
+			}
+			for _, s := range c.after {
+				add(s)
+			}
+			for range 5 {
+				add(usual)
+			}
+			found := dips(all)
+			if len(found) != 1 || math.Abs(found[0].Seconds-c.seconds) > 0.01 || found[0].From != 10 || math.Abs(found[0].Regained-c.regained) > 0.01 {
+				t.Errorf("%+v, expected %v s", found, c.seconds)
 			}
 		})
 	}

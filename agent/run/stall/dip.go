@@ -10,17 +10,26 @@ import (
 // dip describes the dip in progress.
 func (d *Detector) dip() Dip { return d.describe(d.ends()) }
 
-// ends returns the first and the last interval of the dip in progress.
+// ends returns the first and the last interval of the dip in progress. When what stopped the clients is over, a queue of
+// the tool drains: its transactions took long, but as many end as before, or more. This backlog is not part of the dip.
 func (d *Detector) ends() (first, last int) {
 	first = -1
+	lowest := -1
 	for i := range d.open {
-		switch {
-		case !d.open[i].bad:
+		o := &d.open[i]
+		if !o.bad {
 			continue
-		case first < 0:
+		}
+		if first < 0 {
 			first = i
 		}
 		last = i
+		if o.isLow || o.gap > 0 {
+			lowest = i
+		}
+	}
+	for lowest >= 0 && last > lowest && (!d.open[last].bad || !d.isBelow(&d.open[last])) {
+		last--
 	}
 	return first, last
 }
@@ -85,14 +94,34 @@ func (d *Detector) bound(x *Dip, first, last int) {
 			x.Lost += (d.usual.rate - before.Rate) * before.seconds()
 		}
 	}
-	if b.isLow && last > first {
+	if !x.Slow && last > first && (b.isLow || d.isBelow(b)) {
 		x.To = b.From + b.seconds()*d.part(b, level)
 	}
-	if last+1 < len(d.open) && b.isLow && (last == first || d.part(b, level) > 0.9) && d.isBelow(&d.open[last+1]) {
-		after := &d.open[last+1]
+	if last+1 == len(d.open) || !b.isLow || last > first && d.part(b, level) <= 0.9 {
+		return
+	}
+	if after := &d.open[last+1]; d.isBelow(after) {
 		x.To += after.seconds() * d.part(after, level)
 		x.Lost += (d.usual.rate - after.Rate) * after.seconds()
+	} else {
+		x.To = max(x.To, d.released(x.From, last+1))
 	}
+}
+
+// released is when a dip ended in an interval in which a queue drained, at least: what had waited since the begin of the
+// dip took as long as the dip. Without latencies, the queue drains as fast as in the next interval.
+func (d *Detector) released(from float64, i int) float64 {
+	o, end := &d.open[i], 0.0
+	switch {
+	case series.IsKnown(o.Latency):
+		end = from + o.Latency
+	case i+1 < len(d.open):
+		next := &d.open[i+1]
+		if more := (next.Rate - d.usual.rate) * next.seconds(); next.Rate > o.Rate && more > outlier*math.Sqrt(d.usual.rate*next.seconds()) {
+			end = o.To - o.seconds()*o.Rate/next.Rate
+		}
+	}
+	return min(max(end, o.From), o.To)
 }
 
 // level is the throughput between the first and the last interval of a dip.

@@ -78,7 +78,8 @@ func (d *Detector) divide(first, last int) (all []phase) {
 	return all
 }
 
-// isPhase reports whether a phase is long enough, and has fewer transactions than chance explains.
+// isPhase reports whether a phase is long enough, and has fewer transactions than chance explains; if it is no standstill,
+// far more than one.
 func (d *Detector) isPhase(p phase) bool {
 	if p.last-p.first+1 < shortest {
 		return p.still && d.open[p.first].gap > silence*d.usual.length
@@ -88,7 +89,7 @@ func (d *Detector) isPhase(p phase) bool {
 		o := &d.open[i]
 		expected, done = expected+d.usual.rate*o.seconds(), done+o.Rate*o.seconds()
 	}
-	return p.still || expected-done > outlier*math.Sqrt(expected)
+	return p.still || done > less*expected && expected-done > outlier*math.Sqrt(expected)
 }
 
 // boundary is when one phase ended and the next one began. In the interval of the other phase beside a standstill, it is

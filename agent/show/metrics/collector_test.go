@@ -156,6 +156,32 @@ func TestRunOver(t *testing.T) {
 	golden(t, "run_over.prom", expose(t, runs(ended(sampleRun(), ingest.Over))))
 }
 
+// TestRunThatStalled: stalls are counted by reason, and the last one is described for a minute.
+func TestRunThatStalled(t *testing.T) {
+	s := sampleRun()
+	s.Stalls = []ingest.StallCount{
+		{Reason: "metadata lock", Count: 2, Seconds: 9.5},
+		{Reason: "row lock", Count: 1, Seconds: 3, Ended: time.Now(),
+			Text: "3.0 s from 0:41: 31 of 32 clients waited for the row lock that session 9 (UPDATE \"t\" SET a = ?, app@10.0.0.5) held"},
+	}
+	golden(t, "run_stalled.prom", lines(expose(t, runs(s)), "benchwatch_run_stall"))
+	s.Stalls[1].Ended = time.Unix(0, 0)
+	if got := expose(t, runs(s)); strings.Contains(got, "run_stall_info{") || !strings.Contains(got, "run_stalls_total{") {
+		t.Errorf("after a minute:\n%s", lines(got, "benchwatch_run_stall"))
+	}
+}
+
+// lines returns the lines of an exposition about the metrics with a prefix.
+func lines(text, prefix string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(strings.TrimPrefix(strings.TrimPrefix(line, "# HELP "), "# TYPE "), prefix) {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
+}
+
 // A run whose last report is old has no current values, only the time of that report.
 func TestStalledRun(t *testing.T) {
 	s := sampleRun()

@@ -11,71 +11,79 @@ import (
 
 var _ = engine.DeclareOnset(engine.Onset{Metric: pausedSeconds, PerSecond: true, High: 0.3, Text: "flow control began on %s"})
 
+// What the status of a node says during a stall.
+const (
+	pausedFor  = "wsrep_flow_control_paused_ns"
+	pausesSent = "wsrep_flow_control_sent"
+	toApply    = "wsrep_local_recv_queue"
+	nodeState  = "wsrep_local_state"
+	status     = "wsrep_cluster_status"
+)
+
+// donor and joining are values of wsrep_local_state.
+const donor, joining = 2, 1
+
+// transferring is the part of the clients that a state transfer is taken to hold up: nothing shows more than that it takes
+// place.
+const transferring = 0.6
+
 // Reasons for stalls of a cluster.
 var _ = evidence.Declare(evidence.Rules{
 	Engine: mysql.Name,
 	Reasons: []evidence.Reason{
-		{Name: "flow control", Reads: "`wsrep_flow_control_paused_ns`, `wsrep_flow_control_sent` and `wsrep_local_recv_queue` of all nodes", Find: pausedStall},
-		{Name: "state transfer", Reads: "`wsrep_local_state` of all nodes, and the write sets that they did not apply", Find: transferStall},
-		{Name: "not in the primary component", Reads: "`wsrep_cluster_status`", Find: partedStall},
+		{Name: "flow control", Reads: "`wsrep_flow_control_paused_ns`, `wsrep_flow_control_sent` and `wsrep_local_recv_queue` of all nodes",
+			Part: func(l *evidence.Look) float64 { return l.Increase(pausedFor) / 1e9 }, Text: pausedText},
+		{Name: "state transfer", Reads: "`wsrep_local_state` of all nodes",
+			Part: func(l *evidence.Look) float64 {
+				if l.Number(nodeState) == donor && joiner(l) != "" {
+					return transferring
+				}
+				return 0
+			},
+			Text: func(s *evidence.Scene, worst *evidence.Look) string {
+				return fmt.Sprintf("%s sent its data to %s, which joined the cluster", s.Target, joiner(worst))
+			}},
+		{Name: "not in the primary component", Reads: "`wsrep_cluster_status`", Level: evidence.Origin,
+			Part: func(l *evidence.Look) float64 {
+				if text := l.Texts[status]; text == "" || text == "Primary" || text == "Disconnected" {
+					return 0
+				}
+				return l.Remaining()
+			},
+			Text: func(s *evidence.Scene, worst *evidence.Look) string {
+				return fmt.Sprintf("%s was not in the primary component (wsrep_cluster_status = %s, %s nodes)", s.Target,
+					table.Plain(worst.Texts[status]), table.Rounded(worst.Number("wsrep_cluster_size")))
+			}},
 	},
 })
 
-// pausedStall finds that flow control paused replication, and which node asked for that.
-func pausedStall(s *evidence.Scene) (evidence.Found, bool) {
-	paused := s.Increase("wsrep_flow_control_paused_ns") / 1e9
-	if !(paused >= 0.5) {
-		return evidence.Found{}, false
+// joiner is a node that gets the data of another one at the same moment; empty if there is none.
+func joiner(l *evidence.Look) string {
+	for _, other := range l.Beside(mysql.Name) {
+		if other.Number(nodeState) == joining {
+			return other.Target
+		}
 	}
-	text := fmt.Sprintf("flow control paused writes on %s for %s of the time", s.Target, table.Share(min(1, paused)))
+	return ""
+}
+
+// pausedText says that flow control paused replication, and which node asked for that.
+func pausedText(s *evidence.Scene, worst *evidence.Look) string {
+	text := fmt.Sprintf("flow control paused writes on %s for %s of the time", s.Target, table.Share(min(1, s.Increase(pausedFor)/1e9)))
+	if absent := s.Absent(); absent != "" { // it can't be asked for its queue
+		return text + absent
+	}
 	slow, longest := "", 0.0
 	for _, node := range s.All {
 		if node.Engine != s.Engine {
 			continue
 		}
-		if len(node.Answers) == 0 && node.Failed > 0 { // it can't be asked for its queue
-			slow = node.Target + " did not answer"
-			break
-		}
-		if _, queue := node.Worst(func(a *evidence.Answer) float64 { return a.Number("wsrep_local_recv_queue") }); queue > longest {
-			longest, slow = queue, fmt.Sprintf("%s had up to %s write sets to apply", node.Target, table.Rounded(queue))
-			if sent := node.Increase("wsrep_flow_control_sent"); sent > 0 {
+		if _, queue := node.Worst(func(l *evidence.Look) float64 { return l.Number(toApply) }); queue > longest {
+			longest, slow = queue, fmt.Sprintf("; %s had up to %s write sets to apply", node.Target, table.Rounded(queue))
+			if node.Increase(pausesSent) > 0 {
 				slow += " and asked for the pauses"
 			}
 		}
 	}
-	if slow != "" {
-		text += "; " + slow
-	}
-	return evidence.Found{Share: min(1, paused) * 0.95, Text: text}, true
+	return text + slow
 }
-
-// partedStall finds a node that lost the primary component.
-func partedStall(s *evidence.Scene) (evidence.Found, bool) {
-	for _, a := range s.Answers {
-		status, ok := a.Texts["wsrep_cluster_status"]
-		if ok && status != "Primary" && status != "Disconnected" {
-			return evidence.Found{Share: 0.9, Text: fmt.Sprintf("%s was not in the primary component (wsrep_cluster_status = %s, %s nodes)",
-				s.Target, table.Plain(status), table.Rounded(a.Number("wsrep_cluster_size")))}, true
-		}
-	}
-	return evidence.Found{}, false
-}
-
-// transferStall finds a node that sends its data to another one, and applies nothing meanwhile.
-func transferStall(s *evidence.Scene) (evidence.Found, bool) {
-	for _, node := range s.All {
-		if node.Engine != s.Engine || !node.Most(func(a *evidence.Answer) bool { return a.Values["wsrep_local_state"] == donor }) {
-			continue
-		}
-		for _, other := range s.All {
-			if other.Engine == s.Engine && other.Most(func(a *evidence.Answer) bool { return a.Values["wsrep_local_state"] == joining }) {
-				return evidence.Found{Share: 0.6, Text: fmt.Sprintf("%s sent its data to %s, which joined the cluster", node.Target, other.Target)}, true
-			}
-		}
-	}
-	return evidence.Found{}, false
-}
-
-// donor and joining are values of wsrep_local_state.
-const donor, joining = 2, 1

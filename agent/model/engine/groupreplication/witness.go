@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/model/engine"
@@ -104,60 +105,49 @@ var _ = engine.DeclareOnset(engine.Onset{Metric: throttledSessions, High: 1, Tex
 var _ = evidence.Declare(evidence.Rules{
 	Engine: mysql.Name, Of: "mysql, group",
 	Reasons: []evidence.Reason{
-		{Name: "no majority", Reads: "states of the group's members", Find: noMajority},
-		{Name: "member that does not answer", Reads: "states of the group's members, and sessions that wait for their commits", Find: lostMember},
-		{Name: "queue of a member", Reads: "applier queues of all members, `group_replication_flow_control_applier_threshold`", Find: fullQueueStall},
+		{Name: "no majority", Reads: "states of the group's members", Level: evidence.Origin,
+			Part: func(l *evidence.Look) float64 {
+				if all := l.Number(members); !(all > 0) || l.Number(reachable) > all/2 {
+					return 0
+				}
+				return l.Remaining()
+			},
+			Text: func(s *evidence.Scene, worst *evidence.Look) string {
+				return fmt.Sprintf("%s reached only %.0f of %.0f members of the group: %s did not answer", s.Target,
+					worst.Number(reachable), worst.Number(members), table.Plain(worst.Texts[unreachable]))
+			}},
+		{Name: "member that does not answer", Reads: "states of the group's members, and sessions that wait for their commits",
+			Part: func(l *evidence.Look) float64 {
+				if !(l.Number(members) >= 2) || l.Texts[unreachable] == "" && !missesOne(l) {
+					return 0
+				}
+				return l.Share(l.Waits(commitsInGroup...))
+			},
+			Text: func(s *evidence.Scene, worst *evidence.Look) string {
+				text := fmt.Sprintf("%.0f sessions of %s waited for their commits in the group%s", worst.Waits(commitsInGroup...), s.Target, s.Absent())
+				if lost := worst.Texts[unreachable]; lost != "" {
+					text += "; the group did not reach " + table.Plain(lost)
+				}
+				return text
+			}},
+		{Name: "queue of a member", Reads: "applier queues of all members, `group_replication_flow_control_applier_threshold`, sessions that wait for their commits",
+			Part: func(l *evidence.Look) float64 {
+				if limit := l.Number(queueLimit); !(limit > 0) || !(l.Number(longestQueue) >= limit) {
+					return 0
+				}
+				return l.Share(l.Waits(append(commitsInGroup, evidence.FlowControl)...))
+			},
+			Text: func(s *evidence.Scene, worst *evidence.Look) string {
+				return fmt.Sprintf("flow control of the group held writes back: %s had %s transactions to apply, of %s allowed",
+					table.Plain(worst.Texts[longestOf]), table.Rounded(worst.Number(longestQueue)), table.Rounded(worst.Number(queueLimit)))
+			}},
 	},
 })
 
-// noMajority finds a group whose members do not reach more than half of them.
-func noMajority(s *evidence.Scene) (evidence.Found, bool) {
-	lost := func(a *evidence.Answer) bool {
-		return a.Values[members] > 0 && a.Values[reachable] <= a.Values[members]/2
-	}
-	if !s.Most(lost) {
-		return evidence.Found{}, false
-	}
-	last := s.Answers[len(s.Answers)-1]
-	for _, a := range s.Answers {
-		if lost(a) {
-			last = a
-		}
-	}
-	return evidence.Found{Share: 1, Text: fmt.Sprintf("%s reached only %.0f of %.0f members of the group: %s did not answer", s.Target,
-		last.Values[reachable], last.Values[members], table.Plain(last.Texts[unreachable]))}, true
-}
+// commitsInGroup are the waits of sessions whose transactions the group has to agree on.
+var commitsInGroup = []evidence.Kind{evidence.Committing, evidence.OtherNodes}
 
-// lostMember finds commits that wait while a member is unreachable, which is still in the group.
-func lostMember(s *evidence.Scene) (evidence.Found, bool) {
-	waiting := func(a *evidence.Answer) float64 {
-		return float64(a.Waiting[evidence.Committing] + a.Waiting[evidence.OtherNodes])
-	}
-	worst, n := s.Worst(func(a *evidence.Answer) float64 {
-		if a.Values[members] < 2 || a.Texts[unreachable] == "" && s.Absent() == "" {
-			return 0
-		}
-		return waiting(a)
-	})
-	if worst == nil || !(n > 0) || !s.Most(func(a *evidence.Answer) bool { return s.Share(waiting(a), a) >= 0.5 }) {
-		return evidence.Found{}, false
-	}
-	text := fmt.Sprintf("%.0f sessions of %s waited for their commits in the group%s", n, s.Target, s.Absent())
-	if lost := worst.Texts[unreachable]; lost != "" {
-		text += "; the group did not reach " + table.Plain(lost)
-	}
-	return evidence.Found{Share: 0.95 * s.Share(n, worst), Text: text}, true
-}
-
-// fullQueueStall finds a member whose queue makes the group hold writes back.
-func fullQueueStall(s *evidence.Scene) (evidence.Found, bool) {
-	full := func(a *evidence.Answer) bool {
-		return a.Number(longestQueue) >= a.Number(queueLimit) && a.Number(queueLimit) > 0
-	}
-	worst, n := s.Worst(func(a *evidence.Answer) float64 { return a.Number(longestQueue) })
-	if worst == nil || !s.Most(full) {
-		return evidence.Found{}, false
-	}
-	return evidence.Found{Share: 0.9, Text: fmt.Sprintf("flow control of the group held writes back: %s had %s transactions to apply, of %s allowed",
-		table.Plain(worst.Texts[longestOf]), table.Rounded(n), table.Rounded(worst.Number(queueLimit)))}, true
+// missesOne reports whether another server did not answer at the same moment.
+func missesOne(l *evidence.Look) bool {
+	return slices.ContainsFunc(l.Beside(mysql.Name), func(other *evidence.Look) bool { return other.Error != "" })
 }

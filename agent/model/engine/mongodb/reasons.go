@@ -7,6 +7,7 @@ import (
 	"github.com/benchwatch/benchwatch/agent/base/series"
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/evidence"
+	"github.com/benchwatch/benchwatch/agent/model/measure"
 	"github.com/benchwatch/benchwatch/agent/model/table"
 )
 
@@ -22,59 +23,74 @@ var (
 var _ = evidence.Declare(evidence.Rules{
 	Engine: Engine.Name,
 	Reasons: []evidence.Reason{
-		{Name: "ticket", Reads: "operations that wait for a ticket of the storage engine, and tickets left", Find: ticketStall},
-		{Name: "eviction", Reads: "dirty share of WiredTiger's cache, pages that clients' threads evict", Find: evictionStall},
-		{Name: "flow control", Reads: "`flowControl.isLagged`, tickets granted, lag of each member", Find: laggedStall},
-		{Name: "no primary", Reads: "the members that this one sees as primary", Find: noPrimary},
+		{Name: "ticket", Reads: "operations that wait for a ticket of the storage engine, and tickets left",
+			Part: func(l *evidence.Look) float64 { return l.Share(withoutTicket(l)) },
+			Text: func(s *evidence.Scene, worst *evidence.Look) string {
+				return fmt.Sprintf("%.0f operations waited for a ticket of the storage engine on %s, which had none left", withoutTicket(worst), s.Target)
+			}},
+		{Name: "eviction", Reads: "dirty share of WiredTiger's cache, pages that clients' threads evict, active operations",
+			Part: func(l *evidence.Look) float64 {
+				if !(dirtyShare(l) >= dirtyCache*0.9) || !(l.Increase(cacheAppEvictions.Name) > 0) {
+					return 0
+				}
+				return l.Executing()
+			},
+			Text: func(s *evidence.Scene, _ *evidence.Look) string {
+				_, share := s.Worst(dirtyShare)
+				return fmt.Sprintf("%s of the cache of %s were not yet written, so that clients evicted %s pages/s themselves",
+					table.Share(share), s.Target, table.Rounded(s.Increase(cacheAppEvictions.Name)))
+			}},
+		{Name: "flow control", Reads: "`flowControl.isLagged`, tickets granted, lag of each member, active operations",
+			Part: func(l *evidence.Look) float64 {
+				if !(said(l, flowControlLagged) > 0) {
+					return 0
+				}
+				return l.Executing()
+			},
+			Text: laggedText},
+		{Name: "no primary", Reads: "the members that this one sees as primary", Level: evidence.Origin,
+			Part: func(l *evidence.Look) float64 {
+				if !seesNone(l) {
+					return 0
+				}
+				return l.Remaining()
+			},
+			Text: func(s *evidence.Scene, _ *evidence.Look) string {
+				return fmt.Sprintf("the replica set had no primary, as %s saw it", s.Target)
+			}},
 	},
 })
 
-// ticketStall finds operations that wait for a ticket.
-func ticketStall(s *evidence.Scene) (evidence.Found, bool) {
-	queued := func(a *evidence.Answer) (sum float64) {
-		for _, kind := range []string{"read", "write"} {
-			if left := engine.Said(a, ticketsLeft, kind); !(left < 1) {
-				continue
-			}
-			n := engine.Said(a, ticketQueue, kind)
-			if !series.IsKnown(n) { // before 7.0
-				n = engine.Said(a, queuedOperations, kind)
-			}
-			if n > 0 {
-				sum += n
-			}
+func said(l *evidence.Look, m *measure.Metric, labels ...string) float64 {
+	return engine.Said(l.Answer, m, labels...)
+}
+
+// withoutTicket is how many operations wait for a ticket.
+func withoutTicket(l *evidence.Look) (sum float64) {
+	for _, kind := range []string{"read", "write"} {
+		if !(said(l, ticketsLeft, kind) < 1) {
+			continue
 		}
-		return sum
+		n := said(l, ticketQueue, kind)
+		if !series.IsKnown(n) { // before 7.0
+			n = said(l, queuedOperations, kind)
+		}
+		if n > 0 {
+			sum += n
+		}
 	}
-	worst, n := s.Worst(queued)
-	if worst == nil || !(n > 0) || !s.Most(func(a *evidence.Answer) bool { return queued(a) > 0 }) {
-		return evidence.Found{}, false
-	}
-	return evidence.Found{Share: 0.8 * s.Share(n, worst), Text: fmt.Sprintf("%.0f operations waited for a ticket of the storage engine on %s, which had none left", n, s.Target)}, true
+	return sum
 }
 
-// evictionStall finds clients that had to write the cache's dirty pages themselves.
-func evictionStall(s *evidence.Scene) (evidence.Found, bool) {
-	dirty := func(a *evidence.Answer) float64 {
-		return engine.Said(a, cacheDirtyBytes) / engine.Said(a, cacheLimitBytes)
-	}
-	worst, share := s.Worst(dirty)
-	evicted := s.Increase(cacheAppEvictions.Name)
-	if worst == nil || !(share >= dirtyCache) || !(evicted > 0) || !s.Most(func(a *evidence.Answer) bool { return dirty(a) >= dirtyCache*0.9 }) {
-		return evidence.Found{}, false
-	}
-	return evidence.Found{Share: 0.7, Text: fmt.Sprintf("%s of the cache of %s were not yet written, so that clients evicted %s pages/s themselves",
-		table.Share(share), s.Target, table.Rounded(evicted))}, true
+// dirtyShare is the share of the cache that is not written.
+func dirtyShare(l *evidence.Look) float64 {
+	return said(l, cacheDirtyBytes) / said(l, cacheLimitBytes)
 }
 
-// laggedStall finds writes that the primary holds back, and the member that is furthest behind.
-func laggedStall(s *evidence.Scene) (evidence.Found, bool) {
-	worst, granted := s.Worst(func(a *evidence.Answer) float64 { return engine.Said(a, flowControlTarget) })
-	if worst == nil || !s.Most(func(a *evidence.Answer) bool { return engine.Said(a, flowControlLagged) > 0 }) {
-		return evidence.Found{}, false
-	}
+// laggedText says that the primary holds writes back, and which member is furthest behind.
+func laggedText(s *evidence.Scene, worst *evidence.Look) string {
 	text := fmt.Sprintf("flow control of %s held writes back", s.Target)
-	if granted >= 0 {
+	if granted := said(worst, flowControlTarget); granted >= 0 {
 		text += fmt.Sprintf(" (up to %s tickets/s)", table.Rounded(granted))
 	}
 	member, most := "", 0.0
@@ -86,21 +102,15 @@ func laggedStall(s *evidence.Scene) (evidence.Found, bool) {
 	if member != "" {
 		text += fmt.Sprintf("; %s was %.0f s behind", member, most)
 	}
-	return evidence.Found{Share: 0.75, Text: text}, true
+	return text
 }
 
-// noPrimary finds a replica set without a primary.
-func noPrimary(s *evidence.Scene) (evidence.Found, bool) {
-	none := func(a *evidence.Answer) bool {
-		for name, v := range a.Values {
-			if strings.HasPrefix(name, setPrimaries.Name+"{") {
-				return v == 0
-			}
+// seesNone reports whether a member sees no primary.
+func seesNone(l *evidence.Look) bool {
+	for name, v := range l.Values {
+		if strings.HasPrefix(name, setPrimaries.Name+"{") {
+			return v == 0
 		}
-		return false
 	}
-	if !s.Most(none) {
-		return evidence.Found{}, false
-	}
-	return evidence.Found{Share: 0.9, Text: fmt.Sprintf("the replica set had no primary, as %s saw it", s.Target)}, true
+	return false
 }

@@ -7,67 +7,68 @@ import (
 	"github.com/benchwatch/benchwatch/agent/model/table"
 )
 
+// What the status of a server says during a stall.
+const (
+	pagesFlushed       = "Innodb_buffer_pool_pages_flushed"
+	refusedConnections = "Connection_errors_max_connections"
+	historyList        = "Innodb_history_list_length"
+	purgeLimit         = "innodb_max_purge_lag"
+)
+
 // Reasons for stalls that the status of a server proves. Who waits for whom is explained for every engine.
 var _ = evidence.Declare(evidence.Rules{
 	Engine: Name,
 	Reasons: []evidence.Reason{
-		{Name: "checkpoint", Reads: "InnoDB's checkpoint age and its limit, pages flushed", Find: checkpointStall},
-		{Name: "connection limit", Reads: "`Connection_errors_max_connections`, `Threads_connected` and `max_connections`", Find: refusedStall},
-		{Name: "purge", Reads: "InnoDB's history list and `innodb_max_purge_lag`", Find: purgeStall},
+		{Name: "checkpoint", Reads: "InnoDB's checkpoint age and its limit, pages flushed, sessions that execute statements",
+			Part: func(l *evidence.Look) float64 {
+				if !(checkpointShare(l) >= highCheckpoint) {
+					return 0
+				}
+				return l.Executing()
+			}, Text: checkpointText},
+		{Name: "connection limit", Reads: "`Connection_errors_max_connections`, `Threads_connected` and `max_connections`",
+			Part: refusedPart, Text: func(s *evidence.Scene, worst *evidence.Look) string {
+				return fmt.Sprintf("%s refused %s connections/s: %.0f of max_connections = %.0f were in use", s.Target,
+					table.Rounded(s.Increase(refusedConnections)), worst.Number("Threads_connected"), worst.Number("max_connections"))
+			}},
+		{Name: "purge", Reads: "InnoDB's history list and `innodb_max_purge_lag`, sessions that execute statements",
+			Part: func(l *evidence.Look) float64 {
+				if limit := l.Number(purgeLimit); !(limit > 0 && l.Number(historyList) > limit) {
+					return 0
+				}
+				return l.Executing()
+			}, Text: func(s *evidence.Scene, worst *evidence.Look) string {
+				return fmt.Sprintf("writes were delayed for purge: the history list of %s had %s entries, more than innodb_max_purge_lag = %s",
+					s.Target, table.Rounded(worst.Number(historyList)), table.Rounded(worst.Number(purgeLimit)))
+			}},
 	},
 })
 
-// checkpointStall finds that writes waited for pages to be flushed, since the redo log was at its limit.
-func checkpointStall(s *evidence.Scene) (evidence.Found, bool) {
-	worst, share := s.Worst(checkpointShare)
-	high := 0
-	for _, a := range s.Answers {
-		if checkpointShare(a) >= highCheckpoint {
-			high++
-		}
+// checkpointText says that writes waited for pages to be flushed, since the redo log was at its limit.
+func checkpointText(s *evidence.Scene, _ *evidence.Look) string {
+	_, share := s.Worst(checkpointShare)
+	text := fmt.Sprintf("checkpoint; the redo log of %s was at %s of its limit at %s", s.Target, table.Share(min(1, share)),
+		s.Count(func(l *evidence.Look) bool { return checkpointShare(l) >= highCheckpoint }))
+	if pages := s.Increase(pagesFlushed); pages >= 0 {
+		text += fmt.Sprintf(", with up to %s pages/s flushed", table.Rounded(pages))
 	}
-	if worst == nil || high*2 < len(s.Answers) || high == 0 {
-		return evidence.Found{}, false
-	}
-	text := fmt.Sprintf("checkpoint; the redo log of %s was at %s of its limit at %d of %s", s.Target, table.Share(min(1, share)), high,
-		table.Plural(len(s.Answers), "look"))
-	if pages := s.Increase("Innodb_buffer_pool_pages_flushed"); pages >= 0 {
-		text += fmt.Sprintf(", with %s pages/s flushed", table.Rounded(pages))
-	}
-	return evidence.Found{Share: min(1, share) * 0.7, Text: text}, true
+	return text
 }
 
 // checkpointShare is the checkpoint age as a share of its limit; unknown if the server does not report it.
-func checkpointShare(a *evidence.Answer) float64 {
-	age, limit := a.Number("Innodb_checkpoint_age"), a.Number("Innodb_checkpoint_max_age")
+func checkpointShare(l *evidence.Look) float64 {
+	age, limit := l.Number("Innodb_checkpoint_age"), l.Number("Innodb_checkpoint_max_age")
 	if !(limit > 0) {
-		age = a.Number("Innodb_redo_log_current_lsn") - a.Number("Innodb_redo_log_checkpoint_lsn")
-		limit = a.Number("Innodb_redo_log_capacity_resized")
+		age = l.Number("Innodb_redo_log_current_lsn") - l.Number("Innodb_redo_log_checkpoint_lsn")
+		limit = l.Number("Innodb_redo_log_capacity_resized")
 	}
 	return age / limit
 }
 
-// refusedStall finds that the server refused connections.
-func refusedStall(s *evidence.Scene) (evidence.Found, bool) {
-	refused := s.Increase("Connection_errors_max_connections")
-	if !(refused > 0) {
-		return evidence.Found{}, false
+// refusedPart is the share of the clients without a session, while the server has no connection left and refuses some.
+func refusedPart(l *evidence.Look) float64 {
+	if !(l.Increase(refusedConnections) > 0) || !(l.Number("Threads_connected") >= l.Number("max_connections")) {
+		return 0
 	}
-	last := s.Answers[len(s.Answers)-1]
-	return evidence.Found{Share: 0.75, Text: fmt.Sprintf("%s refused %s connections/s: %.0f of max_connections = %.0f were in use", s.Target,
-		table.Rounded(refused), last.Number("Threads_connected"), last.Number("max_connections"))}, true
-}
-
-// purgeStall finds that a long history list delayed writes.
-func purgeStall(s *evidence.Scene) (evidence.Found, bool) {
-	worst, length := s.Worst(func(a *evidence.Answer) float64 { return a.Number("Innodb_history_list_length") })
-	if worst == nil {
-		return evidence.Found{}, false
-	}
-	limit := worst.Number("innodb_max_purge_lag")
-	if !(limit > 0 && length > limit) {
-		return evidence.Found{}, false
-	}
-	return evidence.Found{Share: 0.6, Text: fmt.Sprintf("writes were delayed for purge: the history list of %s had %s entries, more than innodb_max_purge_lag = %s",
-		s.Target, table.Rounded(length), table.Rounded(limit))}, true
+	return 1 - l.Share(float64(l.Active))
 }

@@ -58,8 +58,10 @@ func (p *prober) Testify(ctx context.Context) (*evidence.Answer, error) {
 			a.Say(name, p.status[name])
 		}
 	}
-	if n, ok := p.conn.server.Variables.Number("max_connections"); ok {
-		a.Set("max_connections", n)
+	for _, name := range []string{"max_connections", purgeLimit} {
+		if n, ok := p.conn.server.Variables.Number(name); ok {
+			a.Set(name, n)
+		}
 	}
 	for _, d := range p.details {
 		w, ok := d.(WitnessDetail)

@@ -63,10 +63,8 @@ func kindOf(eventType, event string) evidence.Kind {
 		return "other lock"
 	case event == "SyncRep":
 		return evidence.Acknowledging
-	case eventType == "LWLock" && (event == "WALWrite" || event == "WALInsert"):
-		return "write of the WAL"
-	case eventType == "IO" && strings.HasPrefix(event, "WAL"):
-		return "write of the WAL"
+	case eventType == "LWLock" && (event == "WALWrite" || event == "WALInsert"), eventType == "IO" && strings.HasPrefix(event, "WAL"):
+		return evidence.LogWrite
 	}
 	return ""
 }

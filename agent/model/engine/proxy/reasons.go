@@ -84,58 +84,45 @@ func in(role string) string {
 	return " of " + table.Plain(role)
 }
 
+// failing is the part of the clients that a server is taken to hold up that fails while others of its role work.
+const failing = 0.6
+
 // Reasons for stalls that any proxy can show.
 var _ = evidence.Declare(evidence.Rules{
 	Of: "proxies",
 	Reasons: []evidence.Reason{
-		{Name: "queue of a proxy", Reads: "clients that wait in the proxy, and how many connections it allows", Find: queueStall},
-		{Name: "servers behind a proxy down", Reads: "states of the servers, failed checks and errors, as the proxy reports them", Find: downStall},
-		{Name: "clients refused by a proxy", Reads: "connections of clients, their limit, and how many were refused", Find: refusedStall},
+		{Name: "queue of a proxy", Reads: "clients that wait in the proxy, and how many connections it allows", Level: evidence.Symptom,
+			Part: func(l *evidence.Look) float64 { return l.ShareOfAll(l.Queued) },
+			Text: func(s *evidence.Scene, worst *evidence.Look) string {
+				return fmt.Sprintf("%s of %.0f waited in the queue of %s: %s", table.Plural(int(worst.Queued), "client"),
+					max(worst.Queued, s.Clients), s.Target, table.Plain(worst.Texts[fullQueues]))
+			}},
+		{Name: "servers behind a proxy down", Reads: "states of the servers, failed checks and errors, as the proxy reports them", Level: evidence.Origin,
+			Part: func(l *evidence.Look) float64 {
+				switch {
+				case l.Texts[unusedAll] != "":
+					return l.Remaining()
+				case l.Texts[unusedSome] != "" && l.Increase(failures) > 0:
+					return failing * l.Remaining()
+				}
+				return 0
+			},
+			Text: func(s *evidence.Scene, worst *evidence.Look) string {
+				if down := worst.Texts[unusedAll]; down != "" {
+					return fmt.Sprintf("%s had no server to use: down were %s", s.Target, table.Plain(down))
+				}
+				return fmt.Sprintf("%s marked %s as down, with %s errors and failed checks per second", s.Target,
+					table.Plain(worst.Texts[unusedSome]), table.Rounded(s.Increase(failures)))
+			}},
+		{Name: "clients refused by a proxy", Reads: "connections of clients, their limit, and how many were refused",
+			Part: func(l *evidence.Look) float64 {
+				if !(l.Increase(refusals) > 0) || !(l.Number(clientShare) >= 1) {
+					return 0
+				}
+				return l.Remaining()
+			},
+			Text: func(s *evidence.Scene, _ *evidence.Look) string {
+				return fmt.Sprintf("%s refused %s clients/s: all connections that it allows were in use", s.Target, table.Rounded(s.Increase(refusals)))
+			}},
 	},
 })
-
-// queueStall finds clients that wait in the proxy. What holds up the servers behind it explains more.
-func queueStall(s *evidence.Scene) (evidence.Found, bool) {
-	worst, n := s.Worst(func(a *evidence.Answer) float64 { return a.Queued })
-	if worst == nil || !(n > 0) || !s.Most(func(a *evidence.Answer) bool { return a.Queued > 0 }) {
-		return evidence.Found{}, false
-	}
-	share := 1.0
-	if s.Clients > 0 {
-		share = min(1, n/s.Clients)
-	}
-	return evidence.Found{Share: 0.7 * share, Text: fmt.Sprintf("%s of %.0f waited in the queue of %s: %s",
-		table.Plural(int(n), "client"), max(n, s.Clients), s.Target, table.Plain(worst.Texts[fullQueues]))}, true
-}
-
-// downStall finds servers that the proxy does not use: all of a role, or some that failed meanwhile.
-func downStall(s *evidence.Scene) (evidence.Found, bool) {
-	has := func(name string) func(*evidence.Answer) bool {
-		return func(a *evidence.Answer) bool { return a.Texts[name] != "" }
-	}
-	last := func(name string) (text string) {
-		for _, a := range s.Answers {
-			text = max(text, a.Texts[name])
-		}
-		return table.Plain(text)
-	}
-	switch {
-	case s.Most(has(unusedAll)):
-		return evidence.Found{Share: 0.95, Text: fmt.Sprintf("%s had no server to use: down were %s", s.Target, last(unusedAll))}, true
-	case s.Most(has(unusedSome)) && s.Increase(failures) > 0:
-		return evidence.Found{Share: 0.6, Text: fmt.Sprintf("%s marked %s as down, with %s errors and failed checks per second",
-			s.Target, last(unusedSome), table.Rounded(s.Increase(failures)))}, true
-	}
-	return evidence.Found{}, false
-}
-
-// refusedStall finds that the proxy had no connection left for clients.
-func refusedStall(s *evidence.Scene) (evidence.Found, bool) {
-	refused := s.Increase(refusals)
-	_, share := s.Worst(func(a *evidence.Answer) float64 { return a.Number(clientShare) })
-	if !(refused > 0) || !(share >= 1) {
-		return evidence.Found{}, false
-	}
-	return evidence.Found{Share: 0.75, Text: fmt.Sprintf(
-		"%s refused %s clients/s: all connections that it allows were in use", s.Target, table.Rounded(refused))}, true
-}

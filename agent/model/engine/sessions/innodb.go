@@ -22,9 +22,10 @@ const (
 	PendingReads   = "InnoDB: pending reads"
 	PendingWrites  = "InnoDB: pending writes"
 	PendingFlushes = "InnoDB: pending flushes"
-	// CheckpointAge and HistoryList are as of the text.
+	// CheckpointAge is as of the text.
 	CheckpointAge = "InnoDB: checkpoint age"
-	HistoryList   = "InnoDB: history list"
+	// HistoryList is a status variable of MariaDB only.
+	HistoryList = "Innodb_history_list_length"
 )
 
 const (

@@ -1,6 +1,7 @@
 package sessions
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/benchwatch/benchwatch/agent/model/evidence"
@@ -9,6 +10,7 @@ import (
 // likely concludes who holds what sessions wait for, where the server lists only states: MariaDB has no list of requests
 // for metadata locks.
 func (w *witness) likely() {
+	w.behindFullDisk()
 	waiting := map[evidence.Kind][]*evidence.Session{}
 	for i := range w.a.Sessions {
 		s := &w.a.Sessions[i]
@@ -22,6 +24,16 @@ func (w *witness) likely() {
 			w.behindChange(all)
 		case evidence.GlobalLock, evidence.BackupLock:
 			w.behindLock(kind, all)
+		}
+	}
+}
+
+// behindFullDisk has commits wait for the session that waits for space: the binary log is written in order.
+func (w *witness) behindFullDisk() {
+	full := slices.IndexFunc(w.a.Sessions, func(s evidence.Session) bool { return s.Waits != nil && s.Waits.Kind == fullDisk })
+	for i := range w.a.Sessions {
+		if s := &w.a.Sessions[i]; full >= 0 && s.Waits != nil && s.Waits.Kind == evidence.Committing && len(s.Waits.By) == 0 {
+			s.Waits.By = []string{w.a.Sessions[full].ID}
 		}
 	}
 }

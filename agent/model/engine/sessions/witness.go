@@ -148,7 +148,11 @@ func (w *witness) count(ctx context.Context) error {
 	if w.schema() {
 		statement = countThreads
 	}
+	missing := len(w.a.Missing)
 	rows, err := w.rows(ctx, statement, "sessions by state (PROCESS, or SELECT on performance_schema.threads)")
+	if err == nil && len(w.a.Missing) == missing && w.server.Variables["thread_handling"] != "pool-of-threads" {
+		w.a.Connected = int(max(0, w.a.Values["Threads_connected"])) // requests that wait for a thread of a pool seem idle
+	}
 	for _, row := range rows {
 		n, _ := row.Number("n")
 		state := row.Text("state")
