@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"os"
@@ -23,11 +24,11 @@ type reportCommand struct {
 }
 
 func newReport() *cobra.Command {
-	cmd := newCommand("report", "Write a report about runs. It is text on a terminal, else a self-contained HTML file. For a PDF, print the HTML. Every second: benchwatch export.",
+	cmd := newCommand("report", "Write a report about runs. With --output=FILE.html it is a self-contained page: for a PDF, print that. Every second: benchwatch export.",
 		"benchwatch report last --output=report.html")
 	r := &reportCommand{}
 	cmd.arguments(&r.names, "RUN...", "Id of a run, its beginning, last or last~1")
-	r.declareFormat(cmd, "text, html, markdown, csv or json (default: by the name of the file, text on a terminal, else html)", "text", "html", "markdown", "csv", "json")
+	r.declareFormat(cmd, "text, html, markdown, csv or json (default: by the name of the file, else text)", "text", "html", "markdown", "csv", "json")
 	r.output.declare(cmd)
 	r.declareAll(cmd)
 	r.store = addReadingStore(cmd)
@@ -42,12 +43,7 @@ func (r *reportCommand) run(s Streams) error {
 		return err
 	}
 	screen := r.screen(s)
-	if r.format == "" {
-		r.format = "html"
-		if screen.Is {
-			r.format = "text"
-		}
-	}
+	r.format = cmp.Or(r.format, text)
 	dirs, err := r.findRuns(r.names)
 	if err != nil {
 		return err
