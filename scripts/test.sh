@@ -145,7 +145,7 @@ lane() {
 progress &
 progress=$!
 trap 'kill "$progress" 2>/dev/null || true' EXIT
-lane 15 racing
+lane 10 racing
 lane 10 others
 serving
 wait "${lanes[@]}"

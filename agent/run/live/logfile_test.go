@@ -208,6 +208,43 @@ func TestRotatedLog(t *testing.T) {
 	})
 }
 
+// TestRenamedLogIsNotReadAgain guards that a log which gets another name that the pattern matches, while no agent runs or
+// while it is followed, is still the log of its run.
+func TestRenamedLogIsNotReadAgain(t *testing.T) {
+	for name, isStopped := range map[string]bool{"without an agent": true, "followed": false, "another log has its name": true} {
+		t.Run(name, func(t *testing.T) {
+			l := newLogging(t)
+			l.append("")
+			w := l.watch(hasty)
+			l.append(banner + intervalLine(1, 10))
+			first := w.runs(10)[0]
+			if isStopped {
+				w.stop()
+			}
+			other := filepath.Join(filepath.Dir(l.path), "try1.log")
+			if err := os.Rename(l.path, other); err != nil {
+				t.Fatal(err)
+			}
+			if name == "another log has its name" {
+				l.append("another log\n")
+			}
+			l.path = other
+			l.append(intervalLine(2, 12))
+			if isStopped {
+				w = l.watch(hasty)
+			}
+			if s := w.runs(22)[0]; s.Meta.ID != first.Meta.ID {
+				t.Errorf("run %s continues as %s", first.Meta.ID, s.Meta.ID)
+			}
+			l.append(summaryText(23, 2.1))
+			w.runs(23)
+			w.until("", "over", over)
+			l.append(banner + intervalLine(1, 7))
+			w.runs(23, 7)
+		})
+	}
+}
+
 // TestHeldBackSummary guards that a summary which a tool's parser gives only
 // when the next run begins stays with its own run, also when it is read again.
 func TestHeldBackSummary(t *testing.T) {

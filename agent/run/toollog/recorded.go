@@ -48,7 +48,7 @@ func (s *Set) Add(m *rundir.Meta) {
 }
 
 // recordedRuns returns the newest runs of a log, newest first: those with its path, and those whose last bytes are
-// in the file with the inode.
+// in the file with the inode. From now on these have its path: the file got another name.
 func (s *Set) recordedRuns(path string, i inode) (runs []*recordedRun) {
 	for _, e := range slices.Backward(s.entries()) {
 		if e.path != path && !slices.Contains(e.inodes, i) {
@@ -57,9 +57,24 @@ func (s *Set) recordedRuns(path string, i inode) (runs []*recordedRun) {
 		r, err := s.loadRecorded(e.id)
 		if err == nil && (e.path == path || r.isIn(path)) { // else it was removed
 			runs = append(runs, r)
+			s.rename(e.id, path)
 		}
 	}
 	return runs
+}
+
+// isRecorded reports whether a file is one in which a run was found.
+func (s *Set) isRecorded(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && slices.ContainsFunc(s.entries(), func(e runEntry) bool { return slices.Contains(e.inodes, inodeOf(info)) })
+}
+
+func (s *Set) rename(id, path string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := slices.IndexFunc(s.recorded, func(e runEntry) bool { return e.id == id }); i >= 0 {
+		s.recorded[i].path = path
+	}
 }
 
 func (s *Set) entries() []runEntry {

@@ -110,19 +110,30 @@ func (s *Set) Scan() {
 			delete(s.globs, pattern)
 		}
 	}
+	if !s.scanned { // a log that got another name comes before the one that has its name now
+		s.followAll(logs, s.isRecorded)
+	}
+	s.followAll(logs, func(string) bool { return true })
+	if !s.scanned {
+		s.scanned = true
+		s.followMoved()
+	}
+}
+
+// followAll starts to follow the files that match the globs and a condition.
+func (s *Set) followAll(logs []Log, matches func(path string) bool) {
 	for _, l := range logs {
 		if s.globs[l.Glob] == nil {
 			s.globs[l.Glob] = follow.NewGlob(l.Glob, s.opts.Notifier, s.opts.Wake)
 		}
 		for _, path := range s.globs[l.Glob].Paths() {
+			if !matches(path) {
+				continue
+			}
 			if err := s.follow(path, l); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				s.report(path, "can't follow the log, will try again", err)
 			}
 		}
-	}
-	if !s.scanned {
-		s.scanned = true
-		s.followMoved()
 	}
 }
 
