@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/model/tool"
+	"github.com/benchwatch/benchwatch/agent/model/tool/hammerdb"
 	"github.com/benchwatch/benchwatch/agent/model/tool/sysbench"
 	"github.com/benchwatch/benchwatch/agent/model/tool/ycsb"
 	"github.com/benchwatch/benchwatch/agent/run/ingest"
@@ -286,6 +287,32 @@ Starting test.
 		if err != nil || again.Totals["transaction"] != float64(100*(i+1)) {
 			t.Errorf("read again: %v, %v", again.Totals, err)
 		}
+	}
+}
+
+// TestEndBySilence guards that a run whose log does not show its end, such as hammerdb.log after the result, ends when the
+// last line came, not when the agent had waited for more.
+func TestEndBySilence(t *testing.T) {
+	l := newLogging(t)
+	l.append("")
+	w := watch(t, Options{DataDir: l.data, Logs: func() []toollog.Log {
+		return []toollog.Log{{Glob: l.path, Tool: "hammerdb"}}
+	}, Tools: func() tool.Set { return tool.Set{hammerdb.Tool} }}, func(w *Watcher) { w.recentLog, w.settledLog = 2*time.Second, 50*time.Millisecond })
+	text, err := os.ReadFile("../../model/tool/hammerdb/testdata/4.12/mariadb-hammerdb/stdout.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, run, _ := strings.Cut(strings.Split(string(text), "Hammerdb Log @ ")[1], "\n") // without its time, the run begins now
+	l.append(run)
+	last := time.Now()
+	snap := w.runs(0)[0]
+	w.until(snap.Meta.ID, "ended", over)
+	meta, err := rundir.At(l.data, snap.Meta.ID).Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if late := meta.EndedAt.Sub(last); meta.Outcome != rundir.Succeeded || late > time.Since(last)-2*time.Second {
+		t.Errorf("%s, ended %s after the last line", meta.Outcome, late)
 	}
 }
 

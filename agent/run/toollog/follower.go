@@ -135,7 +135,7 @@ func (f *follower) check(ctx context.Context) (more bool, err error) {
 		err = f.endLine(ctx)
 	case endRun:
 		f.runs.mark(missing)
-		f.runs.splitter.Close(time.Now())
+		f.runs.splitter.Close(f.lastRead) // the silence after it only shows that the run has ended
 	}
 	f.state = t.to
 	return t.do != wait && t.do != read, err
