@@ -42,6 +42,7 @@ func trimNULs(line []byte) []byte {
 // lines splits bytes into lines.
 type lines struct {
 	max        int
+	chunk      int    // how many bytes to read at once
 	buf        []byte // buf[start:] was read but not delivered
 	returns    bool   // buf may hold carriage returns: one search for many lines
 	start      int
@@ -57,8 +58,8 @@ func (l *lines) space() []byte {
 		l.buf, l.start = l.buf[:n], 0
 		l.returns = bytes.IndexByte(l.buf, '\r') >= 0
 	}
-	if cap(l.buf)-len(l.buf) < chunk {
-		grown := make([]byte, len(l.buf), 2*cap(l.buf)+chunk)
+	if cap(l.buf)-len(l.buf) < l.chunk {
+		grown := make([]byte, len(l.buf), 2*cap(l.buf)+l.chunk)
 		copy(grown, l.buf)
 		l.buf = grown
 	}
@@ -154,7 +155,8 @@ type Scanner struct {
 
 // NewScanner reads content from offset to size.
 func NewScanner(content io.ReaderAt, offset, size int64) *Scanner {
-	return &Scanner{content: content, size: size, lines: lines{max: DefaultMaxLine, offset: offset}}
+	small := int(max(1, min(size-offset, chunk)))
+	return &Scanner{content: content, size: size, lines: lines{max: DefaultMaxLine, chunk: small, offset: offset}}
 }
 
 // Next returns the next line. The error is io.EOF after the last one, which may be

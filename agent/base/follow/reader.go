@@ -214,7 +214,7 @@ func (r *Reader) Restart(offset int64) error { return r.Resume(offset, nil) }
 // Resume is like Restart, but within a line that begins at offset and whose first bytes, begun,
 // were read before. The error is ErrRewritten if the file does not have them.
 func (r *Reader) Resume(offset int64, begun []byte) error {
-	r.lines = lines{max: r.opts.MaxLine, offset: offset, buf: bytes.Clone(begun), returns: bytes.IndexByte(begun, '\r') >= 0}
+	r.lines = lines{max: r.opts.MaxLine, chunk: chunk, offset: offset, buf: bytes.Clone(begun), returns: bytes.IndexByte(begun, '\r') >= 0}
 	end := r.lines.end()
 	r.last = make([]byte, min(end, fingerprint))
 	n, err := r.file.ReadAt(r.last, end-int64(len(r.last)))

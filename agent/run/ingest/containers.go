@@ -29,8 +29,8 @@ const maxContainers = 64
 
 // containers returns the containers whose lines are interleaved in a log and are output of the tool; nil if there are
 // fewer than two. They are found in the beginning of the log.
-func containers(log io.ReaderAt, t *tool.Tool) []string {
-	head := make([]byte, sniffed)
+func containers(log io.ReaderAt, size int64, t *tool.Tool) []string {
+	head := make([]byte, min(size, sniffed))
 	n, err := log.ReadAt(head, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil

@@ -15,9 +15,11 @@ var ErrBeingWritten = errors.New("another program is writing it")
 // decode writes the text of a binary log into a temporary file in the data directory. It reads a copy, so that it holds
 // no lock on a file that a benchmark may be using. Without a binary log it returns no path.
 func (im *Import) decode(ctx context.Context, log *os.File) (path string, err error) {
-	head := make([]byte, sniffed)
-	n, _ := log.ReadAt(head, 0) // a shorter file is read whole
-	if head = head[:n]; im.Tool.Decode == nil || !isBinary(head) {
+	if im.Tool.Decode == nil {
+		return "", nil
+	}
+	head := make([]byte, binaryHead)
+	if n, _ := log.ReadAt(head, 0); !isBinary(head[:n]) { // a shorter file is read whole
 		return "", nil
 	}
 	if err := os.MkdirAll(im.DataDir, 0o755); err != nil {

@@ -162,7 +162,11 @@ func Head(path string) ([]byte, error) {
 		return nil, fmt.Errorf("read log: %w", err)
 	}
 	defer f.Close()
-	head := make([]byte, sniffed)
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("read log: %w", err)
+	}
+	head := make([]byte, min(info.Size(), sniffed))
 	n, err := io.ReadFull(f, head)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return nil, fmt.Errorf("read log: %w", err)

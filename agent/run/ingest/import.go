@@ -88,7 +88,7 @@ func (im *Import) Run(ctx context.Context) ([]Imported, error) {
 		bytes = im.decoded
 	}
 	generators := im.generatorLogs()
-	if names := containers(file, im.Tool); len(generators) == 0 && len(names) > 0 {
+	if names := containers(file, info.Size(), im.Tool); len(generators) == 0 && len(names) > 0 {
 		folder := ""
 		folder, generators, err = im.separate(ctx, file, names)
 		defer os.RemoveAll(folder)

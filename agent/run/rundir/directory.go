@@ -215,24 +215,19 @@ func (d Directory) prepare(meta *Meta, fill func(Directory) error) (*Claim, erro
 	// Files made here belong to the run's owner. The owner could not write a file made by another
 	// user's agent.
 	own := map[string]access{metaLock: lockAccess, ToolLock: lockAccess, ObserverLock: lockAccess}
-	if isSharedRun(string(d)) {
+	shared := isSharedRun(string(d))
+	if shared {
 		own[MarkersLock], own[MarkersFile] = lockAccess, recordAccess
 	}
+	if meta.Log == nil {
+		own[StdoutFile], own[StderrFile] = outputAccess, outputAccess
+	}
 	for name, access := range own {
-		f, err := openFile(d.Path(name), os.O_RDWR, access)
+		f, err := createFile(d.Path(name), os.O_RDWR, access, shared)
 		if err != nil {
 			return nil, err
 		}
 		f.Close()
-	}
-	if meta.Log == nil {
-		for _, name := range []string{StdoutFile, StderrFile} {
-			f, err := d.OpenOutput(name)
-			if err != nil {
-				return nil, err
-			}
-			f.Close()
-		}
 	}
 	if err := fill(d); err != nil {
 		return nil, err

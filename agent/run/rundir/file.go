@@ -68,18 +68,25 @@ func openFile(path string, flag int, a access) (*os.File, error) {
 		if !errors.Is(err, fs.ErrNotExist) {
 			return f, err
 		}
-		f, err = os.OpenFile(path, flag|os.O_CREATE|os.O_EXCL, a.perm)
+		f, err = createFile(path, flag, a, isSharedRun(filepath.Dir(path)))
 		if errors.Is(err, fs.ErrExist) {
 			continue // another process was faster
 		}
-		if err == nil && isSharedRun(filepath.Dir(path)) {
-			if err = f.Chmod(a.shared); err != nil {
-				f.Close()
-				return nil, err
-			}
-		}
 		return f, err
 	}
+}
+
+// createFile creates a file in a run directory, which may be shared. The error matches fs.ErrExist if the file exists.
+func createFile(path string, flag int, a access, shared bool) (*os.File, error) {
+	f, err := os.OpenFile(path, flag|os.O_CREATE|os.O_EXCL, a.perm)
+	if err != nil || !shared {
+		return f, err
+	}
+	if err = f.Chmod(a.shared); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
 }
 
 // Open opens a file of a run directory for reading. Like the functions that create files it does
