@@ -117,18 +117,6 @@ var (
 	Replicated = uncharted(NewMeasure(225, "trx", "Transactions applied",
 		"transactions of all servers of the cluster, including the warm-up", measure.PerSecond, measure.Increase))
 
-	// Sessions by class. The chart is named after the whole.
-	RunningSessions     = sessions(240, "sessions_running", "running", Running)
-	RowLockSessions     = sessions(241, "sessions_row_lock", "row lock", RowLock)
-	LockSessions        = sessions(242, "sessions_lock", "other locks", Lock)
-	CommitSessions      = sessions(243, "sessions_commit", "commit", Commit)
-	FlowControlSessions = sessions(244, "sessions_flow_control", "flow control", FlowControlWait)
-	ReplicationSessions = sessions(245, "sessions_replication", "replication", Replication)
-	DiskSessions        = sessions(246, "sessions_disk", "disk", Disk)
-	LatchSessions       = sessions(247, "sessions_latch", "latch", Latch)
-	NetworkSessions     = sessions(248, "sessions_network", "network", Network)
-	OtherSessions       = sessions(249, "sessions_other", "other", Other)
-
 	LockWaits = NewMeasure(300, "lock_waits", "Waiting for row locks", "clients waiting, on average",
 		measure.Count, measure.Mean, measure.RateOf(LockWaitSeconds))
 	Deadlocks             = NewMeasure(310, "deadlocks", "Deadlocks", "per second", measure.PerSecond, measure.Increase)
@@ -198,62 +186,6 @@ func NewCost(rank int, id, title, note string, unit measure.Unit, sources ...mea
 	return measure.New(measure.Measure{
 		ID: id, Title: title, Note: note, Unit: unit, Scope: measure.Server, Summary: measure.Cost, Rank: rank, NoChart: true,
 	}).Or(sources...)
-}
-
-// Classes of what sessions wait for.
-const (
-	Running         = "running"
-	RowLock         = "row_lock"
-	Lock            = "lock" // for tables, metadata, the whole server
-	Commit          = "commit"
-	FlowControlWait = "flow_control"
-	Replication     = "replication" // certification, acknowledgement of replicas
-	Disk            = "disk"
-	Latch           = "latch" // within the server
-	Network         = "network"
-	Other           = "other"
-)
-
-// SessionEvent is the label of ActiveSessions with the server's own name for the wait.
-const SessionEvent = "event"
-
-// SessionMeasures returns the measures of sessions by class.
-func SessionMeasures() []*measure.Measure {
-	return []*measure.Measure{
-		RunningSessions, RowLockSessions, LockSessions, CommitSessions, FlowControlSessions,
-		ReplicationSessions, DiskSessions, LatchSessions, NetworkSessions, OtherSessions,
-	}
-}
-
-// SessionsOf returns the measure of sessions of a class, nil for an unknown class.
-func SessionsOf(class string) *measure.Measure {
-	for _, m := range SessionMeasures() {
-		if sessionClasses[m] == class {
-			return m
-		}
-	}
-	return nil
-}
-
-// SessionClass returns the class of such a measure.
-func SessionClass(m *measure.Measure) string { return sessionClasses[m] }
-
-var sessionClasses = map[*measure.Measure]string{}
-
-// firstSessions is the measure whose chart shows the other classes.
-var firstSessions *measure.Measure
-
-func sessions(rank int, id, label, class string) *measure.Measure {
-	m := measure.New(measure.Measure{
-		ID: id, Title: "Sessions: " + label, Line: label, Note: "active sessions by what they wait for, on average", Unit: measure.Count, Scope: measure.Server,
-		Summary: measure.Mean, Rank: rank, Stacked: true, Spread: true, ChartOf: firstSessions,
-	}).Or(measure.ValueOf(ActiveSessions).On("class", class))
-	sessionClasses[m] = class
-	if firstSessions == nil {
-		firstSessions = m
-		m.Title = "Active sessions"
-	}
-	return m
 }
 
 // spread sets that reports show how long m was above a limit.
