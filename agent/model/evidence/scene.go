@@ -241,11 +241,15 @@ func (l *Look) Remaining() float64 {
 	return 1 - l.Share(max(0, elsewhere))
 }
 
-// ForLog is the share of the clients whose sessions wait, at any server, until a log is written.
+// ForLog is the share of the clients whose sessions wait, at any server, until a log is written, or execute something at a
+// server that can't list its sessions.
 func (l *Look) ForLog() float64 {
 	n := 0.0
 	for _, other := range *l.beside {
 		n += other.Waits(Committing, LogWrite)
+		if len(other.States) == 0 {
+			n += float64(other.Active)
+		}
 	}
 	return l.Share(n)
 }

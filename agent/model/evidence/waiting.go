@@ -125,14 +125,24 @@ func (a *Answer) endOf(s *Session) Kind {
 	return s.Waits.Kind
 }
 
-// shown is the look that a reason describes: of those with who held the lock, the last one with the most that waited.
+// shown is the look that a reason describes: the last one with the most sessions that waited, of those at which the lock was
+// held by the session that held it for most of the time.
 func (s *Scene) shown(kind Kind) *Look {
-	worst, _ := s.Worst(func(l *Look) float64 {
-		n := l.ends()[kind]
-		if l.rootFor(kind) == nil {
-			return n / 2
+	held := map[string]float64{}
+	for _, l := range s.Looks {
+		if r := l.rootFor(kind); r != nil {
+			held[r.ID] += l.ends()[kind] * l.weight
 		}
-		return n
+	}
+	worst, _ := s.Worst(func(l *Look) float64 {
+		n, r := l.ends()[kind], l.rootFor(kind)
+		switch {
+		case r == nil:
+			return n * 1e-9
+		case n > 0:
+			return held[r.ID] + n*1e-6
+		}
+		return 0
 	})
 	return worst
 }
@@ -214,7 +224,7 @@ func (a *Answer) rootFor(kind Kind) *root {
 	return best
 }
 
-// changes reports whether the session that holds what clients wait for is another one at almost every look.
+// changes reports whether the session that holds what clients wait for is another one at most looks.
 func (s *Scene) changes(kind Kind) bool {
 	before, looks, changes := "", 0, 0
 	for _, l := range s.Looks {
@@ -227,7 +237,7 @@ func (s *Scene) changes(kind Kind) bool {
 		}
 		before, looks = r.ID, looks+1
 	}
-	return looks >= 3 && changes >= looks-2
+	return looks >= 3 && 2*changes > looks
 }
 
 // missing says what would show it.

@@ -71,14 +71,18 @@ var (
 	aioLine     = regexp.MustCompile(`(reads|writes):\s*\[?([0-9, ]+)`)
 )
 
-// parseInnoDB reads the text, whose form differs between versions (MySQL 5.7 to 9, MariaDB 10.5 to 11.8).
+// parseInnoDB reads the text, whose form differs between versions (MySQL 5.7 to 9, MariaDB 10.5 to 11.8). Statements in the
+// last deadlock and in the list of transactions may have any lines, so that a line counts only before or after these.
 func parseInnoDB(a *evidence.Answer, text string) {
 	places := map[string]int{}
 	waits, longest := 0.0, 0.0
 	lsn, checkpoint := -1.0, -1.0
+	statements, listed := false, false
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
-		if m := latchLine.FindStringSubmatch(line); m != nil {
+		statements = statements || strings.HasPrefix(line, "LATEST ") || line == "TRANSACTIONS"
+		listed = listed || strings.HasPrefix(line, "LIST OF TRANSACTIONS")
+		if m := latchLine.FindStringSubmatch(line); m != nil && !statements {
 			waits++
 			longest = max(longest, number(m[2]))
 			if len(places) < mostPlaces && len(m[1]) < longestPlace {
@@ -100,7 +104,7 @@ func parseInnoDB(a *evidence.Answer, text string) {
 			lsn = number(strings.TrimPrefix(line, "Log sequence number"))
 		case strings.HasPrefix(line, "Last checkpoint at"):
 			checkpoint = number(strings.TrimPrefix(line, "Last checkpoint at"))
-		case strings.HasPrefix(line, "History list length"):
+		case strings.HasPrefix(line, "History list length") && !listed:
 			a.Set(HistoryList, number(strings.TrimPrefix(line, "History list length")))
 		}
 	}

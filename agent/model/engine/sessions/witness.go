@@ -153,6 +153,9 @@ func (w *witness) count(ctx context.Context) error {
 	if err == nil && len(w.a.Missing) == missing && w.server.Variables["thread_handling"] != "pool-of-threads" {
 		w.a.Connected = int(max(0, w.a.Values["Threads_connected"])) // requests that wait for a thread of a pool seem idle
 	}
+	if err == nil && len(w.a.Missing) == missing {
+		w.a.Active = 0
+	}
 	for _, row := range rows {
 		n, _ := row.Number("n")
 		state := row.Text("state")
