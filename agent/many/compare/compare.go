@@ -39,7 +39,9 @@ type Comparison struct {
 	// Summary introduces the comparison in three sentences: what differs, what limited the runs, and what the
 	// difference cost.
 	Summary []string `json:"summary,omitempty"`
-	Lines   []Line   `json:"lines"`
+	// Division is the line of Summary that says where a transaction spent more or less time; empty if that is not known.
+	Division string `json:"-"`
+	Lines    []Line `json:"lines"`
 	// Statements of the servers, by the difference of their time per transaction.
 	Statements []StatementDifference `json:"statements,omitempty"`
 	// Limits are the results of --fail-if.

@@ -28,8 +28,9 @@ func (c *Comparison) summarize(groups []Group) {
 		}
 	}
 	price = append(price, c.paidNotes()...)
+	c.Division = c.divided(groups)
 	for _, text := range []string{
-		strings.Join(differs, ". "), c.divided(groups), c.limited(groups), c.stalled(groups), strings.Join(price, ". "),
+		strings.Join(differs, ". "), c.Division, c.limited(groups), c.stalled(groups), strings.Join(price, ". "),
 	} {
 		if text != "" {
 			c.Summary = append(c.Summary, text+".")

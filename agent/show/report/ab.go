@@ -46,6 +46,7 @@ func (p *ABPage) Layout() []document.Section {
 	if c := r.Comparison; c != nil && len(c.Lines) > 0 {
 		pooled := ComparisonPage{Comparison: *c}
 		pooled.Conditions = nil // shown above
+		pooled.Summary = slices.DeleteFunc(slices.Clone(pooled.Summary), func(text string) bool { return text == c.Division+"." })
 		for _, s := range pooled.Layout() {
 			if s.ID == "summary" {
 				s.Title = "What paid for it"
@@ -88,6 +89,9 @@ func (p *ABPage) verdict() document.Block {
 			line.Level = document.Warning
 		}
 		verdicts = append(verdicts, line)
+	}
+	if c := r.Comparison; c != nil && c.Division != "" {
+		verdicts = append(verdicts, document.Sentence{Text: c.Division})
 	}
 	if r.Stopped != "" {
 		verdicts = append(verdicts, document.Sentence{Level: document.Warning, Text: "ended: " + r.Stopped})

@@ -163,7 +163,8 @@ func checkPostgreSQLReplication(t *testing.T, s group) {
 		w.until("held back, but not behind", 20*time.Second, func(f engine.Frame) bool {
 			n := &f.Samples[2]
 			v, _ := value(n, "postgresql_replay_queue_bytes")
-			return n.Up() && n.Status.Delay == 3*time.Second && v > 1000 && n.LagSeconds.Known && n.LagSeconds.Value < 1.5 && !n.LagBytes.Known
+			return n.Up() && n.Status.Delay == 3*time.Second && v > 1000 && n.LagSeconds.Known && n.LagSeconds.Value < 1.5 && !n.LagBytes.Known &&
+				is(n, 1, "replication_running", "wal", "applier") && is(n, 1, "replication_running", "wal", "receiver") // late is not stopped
 		})
 		_, err = s.Query(t.Context(), 3, "ALTER SYSTEM RESET ALL")
 		must(t, err)

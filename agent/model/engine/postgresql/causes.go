@@ -62,19 +62,26 @@ func requestsCheckpoints(v *cause.View) bool { return v.Increase(CheckpointsRequ
 // page is the size of an image of a page in the WAL, without compression.
 const page = 8192
 
+// longCheckpoint is the share of the time from which on a single checkpoint counts: on a slow disk it takes all of a run.
+const longCheckpoint = 0.5
+
 func requestedCheckpoints(v *cause.View) (cause.Found, bool) {
-	requested := v.Increase(CheckpointsRequested)
+	requested, ran := v.Increase(CheckpointsRequested), v.Mean(CheckpointRunning)
 	images, bytes := v.Mean(WALImages)*page, v.Mean(WALRate)
-	if !(requested >= 2) || !(bytes > 0) {
+	if !(requested >= 2 || requested >= 1 && ran >= longCheckpoint) || !(bytes > 0) {
 		return cause.Found{}, false
 	}
 	part := min(1, images/bytes)
 	if v.Limit == cause.Checkpoint {
 		part = 1
 	}
+	text := fmt.Sprintf("%s checkpoints were requested in %s, one each %s", table.Rounded(requested), table.Clock(v.Seconds), table.Clock(v.Seconds/requested))
+	if requested < 2 {
+		text = fmt.Sprintf("checkpoints ran for %s of the time, and one was requested", table.Share(ran))
+	}
 	return cause.Found{Of: "max_wal_size", Part: part,
-		Evidence: fmt.Sprintf("%s checkpoints were requested in %s, one each %s, since the WAL reached max_wal_size (%s); %s of the WAL were images of pages that changed the first time after a checkpoint",
-			table.Rounded(requested), table.Clock(v.Seconds), table.Clock(v.Seconds/requested), size(v, "max_wal_size"), table.Share(min(1, images/bytes)))}, true
+		Evidence: fmt.Sprintf("%s, since the WAL reached max_wal_size (%s); %s of the WAL were images of pages that changed the first time after a checkpoint",
+			text, size(v, "max_wal_size"), table.Share(min(1, images/bytes)))}, true
 }
 
 func slowStandby(v *cause.View) (cause.Found, bool) {
@@ -370,14 +377,14 @@ func parallelPlans(v *cause.View) (cause.Found, bool) {
 }
 
 func autovacuums(v *cause.View) (cause.Found, bool) {
-	workers, clients := v.Mean(AutovacuumWorkers), running(v)
+	workers, clients := v.Mean(AutovacuumWorkers)-cause.OrZero(v.Mean(PausedWorkers)), running(v)
 	if v.Limit == cause.Disk {
 		_, clients = inStates(v, engine.Disk)
 	}
 	if !(workers >= leastWorkers) {
 		return cause.Found{}, false
 	}
-	return cause.Found{Of: "autovacuum", Part: workers / (workers + clients), Evidence: fmt.Sprintf("%s autovacuum workers ran on average, up to %s", table.Digits.Format(workers),
+	return cause.Found{Of: "autovacuum", Part: workers / (workers + clients), Evidence: fmt.Sprintf("%s autovacuum workers ran on average without a pause, up to %s in all", table.Digits.Format(workers),
 		table.Rounded(v.Max(AutovacuumWorkers)))}, true
 }
 

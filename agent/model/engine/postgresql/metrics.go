@@ -125,6 +125,8 @@ var (
 	processes     = measure.NewGauge("postgresql_processes",
 		"Other processes of the server that do work for clients: autovacuum worker, parallel worker, walsender, "+
 			"logical replication worker.", labelBackend)
+	pausedWorkers = measure.NewGauge("postgresql_autovacuum_workers_paused",
+		"Autovacuum workers that pause since they reached vacuum_cost_limit.")
 	workersLimit = measure.NewGauge("postgresql_autovacuum_workers_limit", "The setting autovacuum_max_workers.")
 	oldestOpen   = measure.NewGauge("postgresql_oldest_transaction_seconds", "Age of the oldest transaction of a client, by the state of its session.", "state")
 	snapshotAge  = measure.NewGauge("postgresql_oldest_snapshot_transactions",
@@ -250,6 +252,8 @@ var (
 		"transactions whose dead rows can't be removed", measure.Count, measure.Max, measure.ValueOf(snapshotAge))
 	AutovacuumWorkers = engine.NewMeasure(673, "autovacuum_workers", "Autovacuum workers", "running", measure.Count,
 		measure.Max, measure.ValueOf(processes).On(labelBackend, "autovacuum worker"))
+	PausedWorkers = engine.NewMeasure(687, "autovacuum_workers_paused", "Autovacuum workers that pause",
+		"since they reached vacuum_cost_limit", measure.Count, measure.Mean, measure.ValueOf(pausedWorkers))
 	DeadRows = engine.NewMeasure(674, "dead_rows", "Dead rows",
 		"of the connected database, as the server estimates", measure.Count, measure.Max, measure.ValueOf(deadRows))
 	DeadShare = engine.NewMeasure(675, "dead_share", "Dead rows, of all of a table",

@@ -236,7 +236,7 @@ func (p *prober) sample(ctx context.Context) (*engine.Status, error) {
 		p.searched = time.Now()
 	}
 	p.had.recovery, p.had.senders, p.had.subscriptions = t.recovery, len(t.senders) > 0, len(t.subscriptions) > 0
-	p.had.vacuums = has(t.out, vacuumsRunning) || t.activity.processes["autovacuum worker"] > 0
+	p.had.vacuums = has(t.out, vacuumsRunning) || t.activity.processes[vacuumWorker] > 0
 	p.had.slots, p.had.idle = t.slots > 0, s.sees && t.activity.mostlyIdle()
 	if err := p.slow(ctx, t); err != nil {
 		return nil, err

@@ -17,6 +17,7 @@ type sessions struct {
 	snapshots  map[string]float64
 	clients    float64
 	active     float64
+	paused     float64 // autovacuum workers
 	encrypted  float64 // if it is known
 	known      bool    // whether they have TLS
 	checkpoint bool
@@ -27,13 +28,16 @@ type sessions struct {
 // clientBackend is the type of clients' sessions.
 const clientBackend = "client backend"
 
-const clientRead = "ClientRead"
+const (
+	clientRead   = "ClientRead"
+	vacuumWorker = "autovacuum worker"
+)
 
 // workers are the types of processes that work for clients.
-var workers = []string{"autovacuum worker", "parallel worker", "walsender", "logical replication worker", "logical replication parallel worker"}
+var workers = []string{vacuumWorker, "parallel worker", "walsender", "logical replication worker", "logical replication parallel worker"}
 
 // holders name what keeps a snapshot, by the type of its process.
-var holders = map[string]string{clientBackend: "session", "walsender": "standby", "autovacuum worker": "vacuum", "parallel worker": "session"}
+var holders = map[string]string{clientBackend: "session", "walsender": "standby", vacuumWorker: "vacuum", "parallel worker": "session"}
 
 // read takes a group of sessions.
 func (s *sessions) read(r row) {
@@ -65,6 +69,9 @@ func (s *sessions) read(r row) {
 		return
 	default:
 		s.processes[kind] += n
+		if kind == vacuumWorker && event == "VacuumDelay" {
+			s.paused += n
+		}
 		return
 	}
 	s.clients += n
@@ -115,6 +122,7 @@ func (s *sessions) set(t *tick) {
 		for _, kind := range workers {
 			out.Set(processes, s.processes[kind], kind)
 		}
+		out.Set(pausedWorkers, s.paused)
 		out.SetBool(checkpointRunning, s.checkpoint)
 	}
 	for state, age := range s.oldest {
