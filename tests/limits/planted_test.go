@@ -3,8 +3,6 @@
 package limits
 
 import (
-	"net"
-	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -161,11 +159,6 @@ var causes = map[string]planted{
 		better: []string{`for i = 1, 10 do con:query("SELECT c FROM sbtest1 WHERE id = " .. i) end`},
 		args:   []string{"--mysql-ignore-errors=1062"},
 	},
-	"writes on two nodes": {
-		cause: "certification conflicts", of: append(slices.Clone(scanning), cause.Replication, cause.RowLocks, cause.Commit),
-		setup: own(servers.Galera, 2, "performance_schema=ON"), event: fewRows, args: []string{"--mysql-ignore-errors=1213,1205"},
-		during: writingOnTheSecond, also: []string{"failed transactions", "writes to the same rows"},
-	},
 	"computing": {
 		cause: "computing in statements", cheaper: true, of: scanning,
 		event:  `con:query("SELECT BENCHMARK(200000, SHA2('x', 256))")`,
@@ -315,22 +308,4 @@ func writingSlowly(t *testing.T, l *lab, _ rundir.Meta) {
 		t.Skipf("the server's disk can't be limited: %v", err)
 	}
 	t.Cleanup(func() { must(t, release()) })
-}
-
-// fewRows is a transaction that changes five of a hundred rows in their order, so that no two of one node deadlock.
-const fewRows = `con:query("BEGIN")
- for i = 0, 4 do con:query("UPDATE sbtest1 SET k = k + 1 WHERE id = " .. 20 * i + sysbench.rand.uniform(1, 20)) end
- con:query("COMMIT")`
-
-// writingOnTheSecond changes the same rows on the second node of a cluster.
-func writingOnTheSecond(t *testing.T, l *lab, _ rundir.Meta) {
-	host, port, err := net.SplitHostPort(l.group.Address(2))
-	must(t, err)
-	args := sysbenchOn(l.group, script(t, fewRows, "--threads=4", "--time=11", "--mysql-ignore-errors=1213,1205", "--mysql-host="+host, "--mysql-port="+port, "run")...)
-	cmd := exec.Command(args[0], args[1:]...)
-	must(t, cmd.Start())
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // it has ended, or is of no more use
-		_ = cmd.Wait()
-	})
 }

@@ -141,6 +141,8 @@ var (
 
 	// ClientBytes is the traffic of the database's protocol.
 	ClientBytes = NewCost(690, "cost_client_bytes", "Bytes from and to clients", "of the database's protocol", measure.Bytes, measure.RateOf(BytesTotal))
+	// SentBytes is the part of it that the server sent, which causes read: results, and not what is inserted.
+	SentBytes = measure.NewEvidence(measure.Server, measure.RateOf(BytesTotal).On("direction", "sent"))
 
 	Answered        = uncharted(NewMeasure(900, "up", "Samples answered", "1 if the server answered, else 0", measure.Ratio, measure.Mean, measure.ValueOf(Up)))
 	Restarts        = uncharted(NewMeasure(910, "restarts", "Restarts", "restarts of the server", measure.Count, measure.Increase, measure.ValueOf(RestartsTotal)))

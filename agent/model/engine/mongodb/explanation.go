@@ -46,7 +46,7 @@ var _ = cause.Declare(cause.Explanation{
 		},
 		{
 			Name: "large results", Of: append([]cause.Limit{cause.Network, cause.Outside, cause.GeneratorCPU}, cause.CPU...),
-			Reads: "bytes from and to clients, and documents returned, for each operation",
+			Reads: "bytes to clients, and documents returned, for each operation",
 			Find:  largeResults, Test: "repeat with fewer documents and fields in the results (limit, projection)",
 		},
 		{
@@ -61,7 +61,7 @@ var _ = cause.Declare(cause.Explanation{
 		},
 		{
 			Name: "plans chosen again and again", Of: append([]cause.Limit{cause.State}, cause.CPU...),
-			Reads: "queries for which several plans were tried, and the time of that (6.0)",
+			Reads: "queries for which several plans were tried, and the time of that (6.0) as a share of the operations' time",
 			Find:  noPlanCached, Test: "repeat with a hint, an index filter, or without the indexes that the query does not need",
 		},
 		{
@@ -136,11 +136,11 @@ const largeResult = 64 << 10
 
 func largeResults(v *cause.View) (cause.Found, bool) {
 	n := executed(v)
-	each := v.Increase(engine.ClientBytes) / n
+	each := v.Increase(engine.SentBytes) / n
 	if !(each >= largeResult) {
 		return cause.Found{}, false
 	}
-	return cause.Found{Part: each / (each + largeResult), Evidence: fmt.Sprintf("%s an operation from and to clients on average, %s documents returned for each",
+	return cause.Found{Part: each / (each + largeResult), Evidence: fmt.Sprintf("%s an operation to clients on average, %s documents returned for each",
 		table.Size(each), table.Rounded(v.Increase(returned)/n))}, true
 }
 
@@ -196,14 +196,15 @@ func longCheckpoints(v *cause.View) (cause.Found, bool) {
 // oftenPlanned is the share of the operations from which on the choice of plans matters.
 const oftenPlanned = 0.2
 
+// noPlanCached finds that much of the operations' time in the server was the choice of their plans.
 func noPlanCached(v *cause.View) (cause.Found, bool) {
 	n, seconds := v.Increase(plans), v.Increase(planning)
-	part := seconds / (v.Threads * v.Seconds * v.Share)
+	part := seconds / v.Increase(spent)
 	if !(n >= oftenPlanned*executed(v)) || !(part > 0) {
 		return cause.Found{}, false
 	}
-	return cause.Found{Of: v.Target, Part: min(0.95, part), Evidence: fmt.Sprintf("%s tried several plans for %s of %s operations, which took %s ms each: no plan stayed in its cache",
-		v.Target, table.Rounded(n), table.Rounded(executed(v)), table.Milliseconds.Format(seconds/n))}, true
+	return cause.Found{Of: v.Target, Part: min(0.95, part), Evidence: fmt.Sprintf("%s tried several plans for %s of %s operations, which took %s ms each, %s of the operations' time: no plan stayed in its cache",
+		v.Target, table.Rounded(n), table.Rounded(executed(v)), table.Milliseconds.Format(seconds/n), table.Share(min(1, part)))}, true
 }
 
 // scattered finds that a router sent most operations to all shards.

@@ -173,6 +173,7 @@ var (
 	sorts    = measure.NewEvidence(measure.Server, measure.RateOf(inMemorySorts))
 	plans    = measure.NewEvidence(measure.Server, measure.RateOf(planSelections))
 	planning = measure.NewEvidence(measure.Server, measure.RateOf(planSeconds))
+	spent    = measure.NewEvidence(measure.Server, measure.RateOf(latencySeconds).On("kind", "reads", "writes"))
 	written  = measure.NewEvidence(measure.Server, measure.RateOf(checkpointTime))
 	targeted = measure.NewEvidence(measure.Server, measure.RateOf(targetedOperations))
 )

@@ -39,7 +39,7 @@ var _ = cause.Declare(cause.Explanation{
 		},
 		{
 			Name: "large results", Of: append(slices.Clone(cause.CPU), cause.Network, cause.Outside, cause.GeneratorCPU),
-			Reads: "bytes from and to clients for each statement, rows sent by statement",
+			Reads: "bytes to clients for each statement, rows sent by statement",
 			Find:  largeResults, Test: "repeat with fewer rows and columns in the results (LIMIT, the columns that are needed)",
 		},
 		{
@@ -214,7 +214,7 @@ const (
 )
 
 func largeResults(v *cause.View) (cause.Found, bool) {
-	each := v.Increase(engine.ClientBytes) / questions(v)
+	each := v.Increase(engine.SentBytes) / questions(v)
 	least := float64(largeResult)
 	if v.Limit == cause.Network || v.Limit == cause.Outside {
 		least /= 4
@@ -223,7 +223,7 @@ func largeResults(v *cause.View) (cause.Found, bool) {
 		return cause.Found{}, false
 	}
 	part := each / (each + largeResult) // of the time of a statement
-	text := fmt.Sprintf("%s a statement from and to clients on average, %s a second", table.Size(each), table.Size(v.Increase(engine.ClientBytes)/v.Seconds))
+	text := fmt.Sprintf("%s a statement to clients on average, %s a second", table.Size(each), table.Size(v.Increase(engine.SentBytes)/v.Seconds))
 	top, share := v.TopOf(func(s *cause.Statement) bool { return s.Per(s.RowsSent) >= largeRows })
 	of := ""
 	if top != nil {
@@ -365,12 +365,19 @@ const (
 	warm = 0.3
 )
 
+// computes reports whether a statement can use CPU for an expression. The time of others, such as COMMIT, is mostly
+// waiting.
+func computes(s *cause.Statement) bool {
+	verb, _, _ := strings.Cut(strings.ToUpper(s.Text), " ")
+	return slices.Contains([]string{"SELECT", "WITH", "CALL", "DO", "SET"}, verb) && !IsLocking(s)
+}
+
 // computing finds statements that use much CPU for few rows. The CPU time of a statement is its share of what the
 // servers used.
 func computing(v *cause.View) (cause.Found, bool) {
 	cpu := func(s *cause.Statement) float64 { return v.ServerCores * v.Seconds * s.Share / s.Executions }
 	top, part := v.TopOf(func(s *cause.Statement) bool {
-		return cpu(s) >= computed && s.Per(s.RowsExamined) < fewRows && s.Per(s.RowsSent) < fewRows && s.Per(s.TemporaryTables) < 0.5 && !IsLocking(s) && !s.IsSum
+		return cpu(s) >= computed && s.Per(s.RowsExamined) < fewRows && s.Per(s.RowsSent) < fewRows && s.Per(s.TemporaryTables) < 0.5 && computes(s)
 	})
 	if top == nil {
 		return cause.Found{}, false

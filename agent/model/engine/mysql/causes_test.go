@@ -51,6 +51,7 @@ func TestCauses(t *testing.T) {
 		"deadlocks":                           {deadlocked, view(cause.RowLocks, values{engine.Deadlocks: 1000}, nil), 0.5, "one for each 20 transactions"},
 		"few deadlocks":                       {deadlocked, view(cause.RowLocks, values{engine.Deadlocks: 3}, nil), 0, ""},
 		"a statement that computes":           {computing, view(cause.SharedCPU, nil, nil, statement("SELECT BENCHMARK ( ... )", 1, measure.StatementCounts{Executions: 400, RowsSent: 400})), 1, "about"},
+		"a commit that waits":                 {computing, view(cause.SharedCPU, nil, nil, statement("COMMIT", 1, measure.StatementCounts{Executions: 400})), 0, ""},
 		"short statements":                    {computing, view(cause.SharedCPU, nil, nil, statement("SELECT a", 1, measure.StatementCounts{Executions: 200000, RowsSent: 200000})), 0, ""},
 	} {
 		found, is := c.find(c.view)
