@@ -780,6 +780,14 @@ func quotation(_ *Stripper, line []byte, _ *Line) ([]byte, bool) {
 	return trimBlank(line[1:]), true
 }
 
+// added is a line that a patch adds. The frame of a table and the marks of set -x stay.
+func added(_ *Stripper, line []byte, _ *Line) ([]byte, bool) {
+	if len(line) < 2 || bytes.IndexByte([]byte("+-= "), line[1]) >= 0 && !bytes.HasPrefix(line, []byte("+  ")) {
+		return nil, false
+	}
+	return line[1:], true
+}
+
 // comment is a sign with which scripts, SQL and configuration files begin a comment. A line of the form "--name=value" is an
 // option of a command.
 func comment(_ *Stripper, line []byte, _ *Line) ([]byte, bool) {

@@ -48,6 +48,7 @@ var Forms = []Form{
 	{"GitHub Actions, from gh run view --log", "job\tstep\t2024-05-10T11:14:15.1234567Z TEXT", word, (*Stripper).job},
 	{"quotation in mail and Markdown", "> TEXT", ">", quotation},
 	{"comment in a script or in SQL", "# TEXT", "#-/", comment},
+	{"line that a patch adds", "+TEXT", "+", added},
 	{"bold in Markdown", "**TEXT**", "*", bold},
 }
 

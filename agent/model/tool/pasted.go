@@ -3,6 +3,7 @@ package tool
 import (
 	"bytes"
 	"maps"
+	"reflect"
 	"slices"
 
 	"github.com/benchwatch/benchwatch/agent/base/secret"
@@ -23,9 +24,11 @@ type command struct {
 	text  []byte // of a command that continues in the next line
 	found Description
 	known bool
-	age   int // lines since the command
-	run   int // that had its first report
-	start Report
+	// several: two commands came before the run, and it is unknown which of them started it.
+	several bool
+	age     int // lines since the command
+	run     int // that had its first report
+	start   Report
 }
 
 // read looks for a command in a line that the parser ignored.
@@ -38,7 +41,8 @@ func (c *command) read(line []byte) {
 		return
 	}
 	if len(c.text) < longestCommand {
-		if d, ok := c.tool.Pasted(c.tool, string(c.text)); ok {
+		if d, ok := c.tool.Pasted(c.tool, string(c.text)); ok && (d.Command == "run" || d.Command == "load" || d.Command == "") {
+			c.several = c.known && c.age <= nearCommand && !reflect.DeepEqual(d, c.found)
 			c.found, c.known, c.age = d, true, 0
 		}
 	}
@@ -59,7 +63,7 @@ func (c *command) complete(r *Report, emit func(*Report)) {
 		return
 	}
 	c.run = r.Run
-	known, d := c.known && c.age <= nearCommand, &c.found
+	known, d := c.known && !c.several && c.age <= nearCommand, &c.found
 	if c.known = false; !known || !d.fits(r) {
 		return
 	}
@@ -88,6 +92,6 @@ func (c *command) complete(r *Report, emit func(*Report)) {
 // fits reports whether a run's first report can be of the command: nothing in it contradicts the command.
 func (d *Description) fits(r *Report) bool {
 	return (r.Workload == "" || d.Workload == "" || r.Workload == d.Workload) &&
-		(r.Command == d.Command || r.Command == "" && (d.Command == "run" || d.Command == "load")) &&
+		(r.Command == "" || r.Command == d.Command) &&
 		(!r.Threads.Known || d.Threads == 0 || r.Threads.Value == d.Threads)
 }

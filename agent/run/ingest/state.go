@@ -271,11 +271,15 @@ func (s *state) cover(r *tool.Report) {
 	}
 }
 
+// longestDrift is the share of a run by which the lengths of intervals may be too short because tools round them.
+const longestDrift = 0.005
+
 // seconds is how much time the intervals cover, according to the tool's clock or, if a part of the run is not in the
 // output, to the sum of their lengths.
 func (s *state) seconds() series.Optional[float64] {
 	elapsed := s.interval.ElapsedSeconds
-	if elapsed.Known && !s.incomplete && s.covered > 0 && elapsed.Value-s.covered > 1.5*s.usual {
+	if missing := elapsed.Value - s.covered; elapsed.Known && !s.incomplete && s.covered > 0 &&
+		(missing > 1.5*s.usual || missing > 0.5*s.usual && missing > longestDrift*elapsed.Value) {
 		return series.Some(s.covered)
 	}
 	return elapsed

@@ -46,6 +46,8 @@ func TestPastedCommands(t *testing.T) {
 		{"over several lines", "$ sysbench oltp_read_write \\\n  --tables=10 --mysql-password=Geh1 \\\n --threads=8 run\n" + header + interval, "oltp_read_write 8 tables=10"},
 		{"of another number of threads", "$ sysbench oltp_read_write --threads=16 --tables=10 run\n" + header + interval, " 8 "},
 		{"of a preparation", "$ sysbench oltp_read_write --threads=8 prepare\n" + header + interval, " 8 "},
+		{"after the preparation", "$ sysbench oltp_read_write --threads=8 prepare\n$ sysbench oltp_read_write --threads=8 run\n" + header + interval, "oltp_read_write 8 "},
+		{"one of two", "$ sysbench oltp_read_write --threads=8 run\n$ sysbench oltp_read_only --threads=8 run\n" + header + interval, " 8 "},
 		{"far above", "$ sysbench oltp_read_write --threads=8 run\n" + strings.Repeat("text\n", 30) + header + interval, " 8 "},
 		{"only of the first run", "$ sysbench oltp_read_write --threads=8 run\n" + header + interval + header + interval, "oltp_read_write 8 ; 8 "},
 		{"a line without a header", "$ sysbench oltp_read_write --threads=8 run\n" + interval, "oltp_read_write 8 "},
