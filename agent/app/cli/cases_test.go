@@ -102,6 +102,13 @@ var publicCases = []struct {
 		{title: "mail.txt 4 threads", tps: 20111.5, labels: "scale=20"},
 	}},
 	{folder: "pasted-remarks", runs: []caseRun{{threads: 4, tps: 4012.5, latency: 0.00199, seconds: 60.01, result: "succeeded"}}},
+	{folder: "tickets", runs: []caseRun{
+		{title: "bold.txt", workload: "core", tps: 500, latency: 0.003265, seconds: 100.5, result: "succeeded"},
+		{title: "excerpts.txt (1 of 2) 56 threads", tps: 2200, covered: 2}, {title: "excerpts.txt (2 of 2) 56 threads", tps: 1060, covered: 2},
+		{title: "patch.txt 200 threads", tps: 1163.85},
+		{title: "second.txt 32 threads", tps: 5200, covered: 3},
+		{title: "slap.txt 100 threads", tps: 400, seconds: 0.5}, {title: "slap.txt 50 threads", threads: 50, tps: noRate},
+	}},
 	{folder: "pasted-commands", runs: []caseRun{
 		{title: "notes.txt 8 threads", workload: "oltp_read_write", threads: 8, tps: 215, labels: "tables=10 table_size=100000"},
 		{title: "notes.txt 16 threads", threads: 16, tps: 415},

@@ -780,6 +780,30 @@ func quotation(_ *Stripper, line []byte, _ *Line) ([]byte, bool) {
 	return trimBlank(line[1:]), true
 }
 
+// withoutBold removes the pairs of asterisks with which Markdown makes a part of a line bold.
+func (s *Stripper) withoutBold(line []byte) []byte {
+	begin, last := len(s.buffer), 0
+	for i := 0; i+1 < len(line); i++ {
+		if line[i] != '*' {
+			continue
+		}
+		end := i
+		for end < len(line) && line[end] == '*' {
+			end++
+		}
+		if end == i+2 {
+			s.buffer = append(s.buffer, line[last:i]...)
+			last = end
+		}
+		i = end
+	}
+	if last == 0 {
+		return line
+	}
+	s.buffer = append(s.buffer, line[last:]...)
+	return s.buffer[begin:]
+}
+
 // added is a line that a patch adds. The frame of a table and the marks of set -x stay.
 func added(_ *Stripper, line []byte, _ *Line) ([]byte, bool) {
 	if len(line) < 2 || bytes.IndexByte([]byte("+-= "), line[1]) >= 0 && !bytes.HasPrefix(line, []byte("+  ")) {

@@ -117,6 +117,9 @@ func (s *Stripper) Strip(line []byte) *Line {
 		}
 	}
 	s.unindent(l)
+	if bytes.IndexByte(l.Text, '*') >= 0 {
+		l.Text = s.withoutBold(l.Text)
+	}
 	return l
 }
 

@@ -51,6 +51,7 @@ type state struct {
 	interval   *tool.Report // the last one
 	unsized    *tool.Report // the first one, while its length is unknown
 	covered    float64      // the sum of the lengths of all intervals
+	holes      bool         // an interval has neither a length nor counts
 	usual      float64      // the length of the last interval that has one
 	incomplete bool         // other intervals have no length
 	intervalAt time.Time
@@ -266,6 +267,8 @@ func (s *state) cover(r *tool.Report) {
 		}
 	case s.covered == 0 && s.unsized == nil && r.ElapsedSeconds.Known && !s.incomplete:
 		s.unsized = r.Clone()
+	case !r.Count(tool.Transaction).Known: // its rates are in no total
+		s.holes = true
 	default:
 		s.incomplete = true
 	}
@@ -279,7 +282,7 @@ const longestDrift = 0.005
 func (s *state) seconds() series.Optional[float64] {
 	elapsed := s.interval.ElapsedSeconds
 	if missing := elapsed.Value - s.covered; elapsed.Known && !s.incomplete && s.covered > 0 &&
-		(missing > 1.5*s.usual || missing > 0.5*s.usual && missing > longestDrift*elapsed.Value) {
+		(s.holes || missing > 1.5*s.usual || missing > 0.5*s.usual && missing > longestDrift*elapsed.Value) {
 		return series.Some(s.covered)
 	}
 	return elapsed

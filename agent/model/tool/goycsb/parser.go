@@ -108,9 +108,12 @@ func (p *parser) Parse(line tool.Line, emit func(*tool.Report)) tool.Verdict {
 		p.start.Reset(tool.Start, p.run)
 		p.start.Tool = Name
 		return tool.Ignored
-	case p.stage == listing:
+	case p.stage == listing && !bytes.HasPrefix(text, runFinished):
 		return p.property(text, emit)
 	case bytes.HasPrefix(text, runFinished):
+		if p.stage == listing { // an excerpt without the end of the list
+			p.endList(emit)
+		}
 		return p.finish(string(text[len(runFinished):]), line.Cut)
 	case p.stage == finished:
 		if v, ok := p.sample(text); ok {

@@ -22,6 +22,7 @@ var Tool = &tool.Tool{
 	Describe:  Describe,
 	Login:     login,
 	NewParser: func(tool.Description) tool.Parser { return NewParser() },
+	Margin:    []string{"Benchmark"},
 	Sniff:     Sniff,
 }
 

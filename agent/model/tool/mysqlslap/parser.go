@@ -46,8 +46,8 @@ func (p *Parser) Parse(line tool.Line, emit func(*tool.Report)) tool.Verdict {
 	case string(text) == "Benchmark":
 		p.block = block{}
 		return tool.Reported
-	case text[0] == '\t':
-		return p.value(text, emit)
+	case text[0] == '\t' || text[0] == ' ': // blanks where somebody pasted it
+		return p.value(bytes.TrimLeft(text, " \t"), emit)
 	case bytes.Count(text, []byte(",")) == 6:
 		return p.row(text, emit)
 	}
@@ -60,18 +60,18 @@ func (p *Parser) Close(func(*tool.Report)) {}
 // value reads a line of a block.
 func (p *Parser) value(text []byte, emit func(*tool.Report)) tool.Verdict {
 	b := &p.block
-	l := scan.New(text)
+	l := scan.New(bytes.TrimRight(text, " "))
 	switch {
-	case l.Literal("\tAverage number of seconds to run all queries: "):
+	case l.Literal("Average number of seconds to run all queries: "):
 		v, _, ok := l.Number(0)
 		return b.check(ok && l.Literal(" seconds") && l.End(), func() { b.seconds = series.Some(v) })
-	case l.Literal("\tMinimum number of seconds to run all queries: "), l.Literal("\tMaximum number of seconds to run all queries: "):
+	case l.Literal("Minimum number of seconds to run all queries: "), l.Literal("Maximum number of seconds to run all queries: "):
 		_, _, ok := l.Number(0)
 		return b.check(ok && l.Literal(" seconds") && l.End(), func() {})
-	case l.Literal("\tNumber of clients running queries: "):
+	case l.Literal("Number of clients running queries: "):
 		n, ok := l.Count()
 		return b.check(ok && l.End() && n <= maxClients, func() { b.clients = series.Some(n) })
-	case l.Literal("\tAverage number of queries per client: "):
+	case l.Literal("Average number of queries per client: "):
 		n, ok := l.Count()
 		v := b.check(ok && l.End(), func() { b.queries = series.Some(n) })
 		p.end(emit)
@@ -147,7 +147,7 @@ func (p *Parser) end(emit func(*tool.Report)) {
 
 	r.Reset(tool.Summary, p.number)
 	r.Threads, r.ElapsedSeconds = threads, b.seconds
-	if b.clients.Known && b.queries.Known && b.queries.Value <= maxQueries {
+	if b.clients.Known && b.queries.Value > 0 && b.queries.Value <= maxQueries { // 0: mysqlslap does not count generated ones
 		n := b.clients.Value * b.queries.Value
 		r.AddCountOver(tool.Transaction, n, b.seconds.Value)
 		r.AddCountOver(tool.Query, n, b.seconds.Value)

@@ -224,7 +224,7 @@ func oldLatency(l scan.Line, to *series.Optional[float64]) tool.Verdict {
 
 // rate reads "1422.694782 (without initial connection time)".
 func (t *summary) rate(l scan.Line) tool.Verdict {
-	v, ok := l.Fixed(6, 0)
+	v, _, ok := l.Number(0)
 	if !ok {
 		return tool.Malformed
 	}

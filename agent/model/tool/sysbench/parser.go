@@ -42,14 +42,16 @@ type run struct {
 	queues   bool // queue lines are expected
 	rate     int  // requested events per second, 0 if unlimited
 
-	clock    series.Optional[int] // of the last interval
-	step     int                  // distance between the first two intervals
-	gap      bool                 // followed by an unreadable interval line
-	reset    bool                 // followed by a checkpoint
-	family   family
-	parts    int  // the most trailing parts of a 0.x line
-	commits  bool // a COMMIT was counted
-	noCommit bool // statements were counted, but no COMMIT
+	clock series.Optional[int] // of the last interval
+	step  int                  // distance between the first two intervals
+	gap   bool                 // followed by an unreadable interval line
+	// interrupted: followed by text that is not the tool's.
+	interrupted bool
+	reset       bool // followed by a checkpoint
+	family      family
+	parts       int  // the most trailing parts of a 0.x line
+	commits     bool // a COMMIT was counted
+	noCommit    bool // statements were counted, but no COMMIT
 
 	checkpoint bool    // the next summary belongs to a checkpoint
 	covered    float64 // end of the last checkpoint's summary
@@ -64,6 +66,14 @@ func NewParser(d tool.Description) *Parser {
 
 // Parse takes the next line.
 func (p *Parser) Parse(line tool.Line, emit func(*tool.Report)) tool.Verdict {
+	verdict := p.parse(line, emit)
+	if verdict == tool.Ignored && len(bytes.TrimSpace(line.Text)) > 0 {
+		p.run.interrupted = true
+	}
+	return verdict
+}
+
+func (p *Parser) parse(line tool.Line, emit func(*tool.Report)) tool.Verdict {
 	if line.Cut {
 		return tool.Malformed
 	}
@@ -293,8 +303,8 @@ func (p *Parser) interval(f form, emit func(*tool.Report)) tool.Verdict {
 }
 
 // clockRestarted recognises the next run in a log without banners, for example after grep: the
-// clock returns to its first value, or goes back after a summary. Any other step backwards means
-// that two processes write to one file.
+// clock returns to its first value, or goes back after a summary or after other text, such as
+// between two excerpts. Any other step backwards means that two processes write to one file.
 func (p *Parser) clockRestarted(seconds int) bool {
 	r := &p.run
 	if !r.clock.Known {
@@ -303,7 +313,7 @@ func (p *Parser) clockRestarted(seconds int) bool {
 	if r.ended && seconds <= r.clock.Value {
 		return true
 	}
-	return seconds < r.clock.Value && seconds <= max(r.every, r.step, 1)
+	return seconds < r.clock.Value && (r.interrupted || seconds <= max(r.every, r.step, 1))
 }
 
 // deliver completes the interval in p.scratch, then reports it or holds it back for its queue line.
@@ -326,7 +336,7 @@ func (p *Parser) deliver(f form, seconds int, emit func(*tool.Report)) {
 		}
 	}
 	p.run.clock = series.Some(seconds)
-	p.run.gap, p.run.reset = false, false
+	p.run.gap, p.run.reset, p.run.interrupted = false, false, false
 	p.run.family = f.family
 	p.run.parts = max(p.run.parts, f.parts)
 	if f.queued && p.run.queues {
