@@ -1,7 +1,6 @@
 package secret
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -73,17 +72,17 @@ func value(s string, start, end int) (from, to int, ok bool) {
 		if i, ok = afterSeparator(s, start, i); !ok {
 			return 0, 0, false
 		}
-	case closed && entry.MatchString(s[i:]):
-		i += len(entry.FindString(s[i:]))
-	case i < len(s) && s[i] == ',' && entry.MatchString(s[i:]):
-		i += len(entry.FindString(s[i:]))
+	case closed && entry().MatchString(s[i:]):
+		i += len(entry().FindString(s[i:]))
+	case i < len(s) && s[i] == ',' && entry().MatchString(s[i:]):
+		i += len(entry().FindString(s[i:]))
 	case i == end && i < len(s) && s[i] == '>' && start > 0 && s[start-1] == '<':
 		i++
 		return inElement(s, i)
 	case closed && i < len(s) && s[i] == '>': // <entry key="password">
 		return inElement(s, i+1)
-	case elementName.MatchString(s[i:]):
-		return inElement(s, i+len(elementName.FindString(s[i:])))
+	case elementName().MatchString(s[i:]):
+		return inElement(s, i+len(elementName().FindString(s[i:])))
 	case name[0] == '-' && closed && i < len(s) && s[i] == ',':
 		// A list of arguments: "--password", "x".
 		for i < len(s) && (isBlank(s[i]) || s[i] == ',') {
@@ -121,14 +120,14 @@ func afterSeparator(s string, start, i int) (int, bool) {
 	if !colon {
 		return i, true
 	}
-	return i + len(nextLine.FindString(s[i:])), !prose(s, start, i)
+	return i + len(nextLine().FindString(s[i:])), !prose(s, start, i)
 }
 
 // nextLine matches the text before a YAML value that begins on the next line.
-var nextLine = regexp.MustCompile(`^[|>][+-]?[ \t]*\r?\n[ \t]*`)
+var nextLine = expression(`^[|>][+-]?[ \t]*\r?\n[ \t]*`)
 
 // elementName matches the end of the name in <name>password</name><value>x</value>.
-var elementName = regexp.MustCompile(`^</name>\s*<value>`)
+var elementName = expression(`^</name>\s*<value>`)
 
 // inElement finds the value that begins at i and ends where the next tag begins.
 func inElement(s string, i int) (from, to int, ok bool) {
@@ -137,15 +136,15 @@ func inElement(s string, i int) (from, to int, ok bool) {
 }
 
 // entry matches the text between name and value in lists of both: "name": "password", "value": "x".
-var entry = regexp.MustCompile(`^[\s,]*["']?value["']?\s*[:=]\s*["']?`)
+var entry = expression(`^[\s,]*["']?value["']?\s*[:=]\s*["']?`)
 
 // linked matches a word between a name and its value in prose.
-var linked = regexp.MustCompile(`^(?:is|was|are|of|to|->|\|):?[ \t]+`)
+var linked = expression(`^(?:is|was|are|of|to|->|\|):?[ \t]+`)
 
 // inProse finds a value at i that follows a name and a blank: user u, password "x". A value without
 // quotes has to look generated, since "password expired" contains none.
 func inProse(s string, i int) (from, to int, ok bool) {
-	i += len(linked.FindString(s[i:]))
+	i += len(linked().FindString(s[i:]))
 	if i >= len(s) {
 		return 0, 0, false
 	}
@@ -253,13 +252,13 @@ func beginsLine(s string, start int) bool {
 }
 
 // nextOption matches the text between two options on one line.
-var nextOption = regexp.MustCompile(`[ \t]+[\w.-]+=`)
+var nextOption = expression(`[ \t]+[\w.-]+=`)
 
 // optionEnd returns the end of the value of an option: the end of the line or
 // the start of the next name=value.
 func optionEnd(s string, i int) int {
 	value := s[i:line(s, i)]
-	if next := nextOption.FindStringIndex(value); next != nil {
+	if next := nextOption().FindStringIndex(value); next != nil {
 		return i + next[0]
 	}
 	return i + len(strings.TrimRight(value, " \t"))

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // Blank replaces each secret.
@@ -51,7 +52,7 @@ func Value(name, value string) string {
 func pass(s string) string {
 	for _, r := range shapes {
 		if r.triggers.in(s) {
-			s = r.expr.ReplaceAllString(s, r.with)
+			s = r.expr().ReplaceAllString(s, r.with)
 		}
 	}
 	s = urls(s)
@@ -70,6 +71,12 @@ func pass(s string) string {
 	return s
 }
 
+// expression returns a regular expression that is compiled when a text first needs it. Hardly any process sees more than
+// a few of the forms, and all of them together would take a third of the time that a process needs to start.
+func expression(text string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
+}
+
 var (
 	loginTriggers  = triggersOf("user", "auth", "login", "cred", "curl")
 	escapeTriggers = triggersOf("%3a", "%3d", "%40", "%22")
@@ -77,17 +84,17 @@ var (
 	// quoted matches a quoted string. The closing quote may be missing.
 	quoted = `('(?:[^'\\]|\\.|'')*'?|"(?:[^"\\]|\\.|"")*"?)`
 
-	namedLogin = regexp.MustCompile(`(?i)(curl\s(?:[^\n|;&]*?\s)?-u\s*|(?:user|username|userpwd|auth|login|creds?)(?:["']?[ \t]*[=:][ \t]*|[ \t]+))(["']?)([^\s:"'=/,]+):([^\s"'/,;][^\s"',;]*)`)
-	escape     = regexp.MustCompile(`%[0-9a-fA-F]{2}`)
-	innerQuote = regexp.MustCompile(`([^][{}():,;=&%])%(2[27]|60)([^][{}():,;=&%])`)
-	escaped    = regexp.MustCompile(`[^\s"'<>` + "`" + `]*%(?:3[aAdD]|40|22)[^\s"'<>` + "`" + `]*`)
+	namedLogin = expression(`(?i)(curl\s(?:[^\n|;&]*?\s)?-u\s*|(?:user|username|userpwd|auth|login|creds?)(?:["']?[ \t]*[=:][ \t]*|[ \t]+))(["']?)([^\s:"'=/,]+):([^\s"'/,;][^\s"',;]*)`)
+	escape     = expression(`%[0-9a-fA-F]{2}`)
+	innerQuote = expression(`([^][{}():,;=&%])%(2[27]|60)([^][{}():,;=&%])`)
+	escaped    = expression(`[^\s"'<>` + "`" + `]*%(?:3[aAdD]|40|22)[^\s"'<>` + "`" + `]*`)
 )
 
 // namedLogins blanks the password in user:password after names such as --user and auth. It keeps
 // two numbers, which are a time or numeric ids, and two equal words, which are a user and a group.
 func namedLogins(s string) string {
-	return namedLogin.ReplaceAllStringFunc(s, func(found string) string {
-		m := namedLogin.FindStringSubmatch(found)
+	return namedLogin().ReplaceAllStringFunc(s, func(found string) string {
+		m := namedLogin().FindStringSubmatch(found)
 		if m[3] == m[4] || strings.Trim(m[3]+m[4], "0123456789.:") == "" {
 			return found
 		}
@@ -99,13 +106,13 @@ func namedLogins(s string) string {
 // which would seem to end it: these are only decoded if nothing is found without them, quotes that neither begin nor end
 // something last.
 func escapes(s string) string {
-	return escaped.ReplaceAllStringFunc(s, func(word string) string {
+	return escaped().ReplaceAllStringFunc(s, func(word string) string {
 		guarded := word
 		for range 2 { // neighbours share a character
-			guarded = innerQuote.ReplaceAllString(guarded, "${1}%25${2}${3}")
+			guarded = innerQuote().ReplaceAllString(guarded, "${1}%25${2}${3}")
 		}
 		for _, try := range []struct{ word, ends string }{{word, " \t\r\n\v\f\"'`<>"}, {guarded, ""}, {word, ""}} {
-			plain := escape.ReplaceAllStringFunc(try.word, func(code string) string {
+			plain := escape().ReplaceAllStringFunc(try.word, func(code string) string {
 				c, _ := strconv.ParseUint(code[1:], 16, 8) // two hexadecimal digits
 				if strings.IndexByte(try.ends, byte(c)) >= 0 {
 					return code
@@ -147,7 +154,7 @@ func (b *blanks) result() string {
 // shape is a fixed form in which a secret appears.
 type shape struct {
 	triggers *triggers
-	expr     *regexp.Regexp
+	expr     func() *regexp.Regexp
 	with     string
 }
 
@@ -158,7 +165,7 @@ const separate = `(?:['"]?[\s,=]+)?`
 func optionShape(programs, option string, parts ...string) shape {
 	return shape{
 		triggersOf(parts...),
-		regexp.MustCompile(`((?:^|[^\w.-])` + programs + `[\w.-]*['"]?[\s,](?:[^\n|;&]*?[\s,])?['"]?` + option + `)([^\s'"]+|'[^'\n]*'?|"[^"\n]*"?)`),
+		expression(`((?:^|[^\w.-])` + programs + `[\w.-]*['"]?[\s,](?:[^\n|;&]*?[\s,])?['"]?` + option + `)([^\s'"]+|'[^'\n]*'?|"[^"\n]*"?)`),
 		"${1}" + Blank,
 	}
 }
@@ -166,122 +173,122 @@ func optionShape(programs, option string, parts ...string) shape {
 var shapes = []shape{
 	{ // sysbench's --mysql-debug. A quote may be part of the password.
 		triggersOf("mysql_real_connect"),
-		regexp.MustCompile(`(mysql_real_connect\([^,\n]*, "[^"\n]*", "[^"\n]*", ").*(", "[^"\n]*", [0-9]+, )`),
+		expression(`(mysql_real_connect\([^,\n]*, "[^"\n]*", "[^"\n]*", ").*(", "[^"\n]*", [0-9]+, )`),
 		"${1}" + Blank + "${2}",
 	},
 	{ // The same line, cut off.
 		triggersOf("mysql_real_connect"),
-		regexp.MustCompile(`(mysql_real_connect\([^,\n]*, "[^"\n]*", "[^"\n]*", ")([^"\n]*)$`),
+		expression(`(mysql_real_connect\([^,\n]*, "[^"\n]*", "[^"\n]*", ")([^"\n]*)$`),
 		"${1}" + Blank,
 	},
 	{ // tpcc-mysql's echo of its options.
 		triggersOf("option p"),
-		regexp.MustCompile(`(?m)(option p with value ')(.*?)('?[ \t\r]*)$`),
+		expression(`(?m)(option p with value ')(.*?)('?[ \t\r]*)$`),
 		"${1}" + Blank + "${3}",
 	},
 	{ // HammerDB's echo of a setting that changes.
 		triggersOf("pass", " from "),
-		regexp.MustCompile(`(?m)(\bChanged \w+:\w*pass\w* from ).*( for \w+)`),
+		expression(`(?m)(\bChanged \w+:\w*pass\w* from ).*( for \w+)`),
 		"${1}" + Blank + " to " + Blank + "${2}",
 	},
 	{ // HammerDB's echo of a setting that stays.
 		triggersOf("pass", " is the same as existing value "),
-		regexp.MustCompile(`(?m)(\bValue ).*( for \w+:\w*pass\w* is the same as existing value ).*(, no change made)`),
+		expression(`(?m)(\bValue ).*( for \w+:\w*pass\w* is the same as existing value ).*(, no change made)`),
 		"${1}" + Blank + "${2}" + Blank + "${3}",
 	},
 	{ // HammerDB's scripts in Tcl.
 		triggersOf("diset"),
-		regexp.MustCompile(`(\bdiset[ \t]+\w+[ \t]+\w*pass\w*[ \t]+)(\{[^}\n]*\}|"[^"\n]*"|[^\s;]+)`),
+		expression(`(\bdiset[ \t]+\w+[ \t]+\w*pass\w*[ \t]+)(\{[^}\n]*\}|"[^"\n]*"|[^\s;]+)`),
 		"${1}" + Blank,
 	},
 	{ // HammerDB's scripts in Python.
 		triggersOf("diset"),
-		regexp.MustCompile(`(\bdiset\(\s*['"]\w+['"]\s*,\s*['"]\w*pass\w*['"]\s*,\s*)` + quoted),
+		expression(`(\bdiset\(\s*['"]\w+['"]\s*,\s*['"]\w*pass\w*['"]\s*,\s*)` + quoted),
 		"${1}'" + Blank + "'",
 	},
 	{ // SQL: IDENTIFIED [WITH|VIA plugin] BY|AS|USING [PASSWORD] 'x'
 		triggersOf("identified"),
-		regexp.MustCompile(`(?i)(identified\s+(?:(?:with|via)\s+[^'";\n]{0,100}?\s)?(?:by|as|using)\s+(?:password\s+)?)` + quoted),
+		expression(`(?i)(identified\s+(?:(?:with|via)\s+[^'";\n]{0,100}?\s)?(?:by|as|using)\s+(?:password\s+)?)` + quoted),
 		"${1}'" + Blank + "'",
 	},
 	{ // Oracle and TiDB accept a name as a password.
 		triggersOf("identified"),
-		regexp.MustCompile(`(IDENTIFIED\s+BY\s+(?:PASSWORD\s+)?)([^\s'";]+)`),
+		expression(`(IDENTIFIED\s+BY\s+(?:PASSWORD\s+)?)([^\s'";]+)`),
 		"${1}" + Blank,
 	},
 	{ // The password that mysqld --initialize logs.
 		triggersOf("temporary password"),
-		regexp.MustCompile(`(?i)(temporary password is [^\n]*: )(\S+)`),
+		expression(`(?i)(temporary password is [^\n]*: )(\S+)`),
 		"${1}" + Blank,
 	},
 	{ // SQL: IDENTIFIED BY 'x' REPLACE 'y'
 		triggersOf("identified"),
-		regexp.MustCompile(`(?i)(identified\s+(?:[^;\n]*\s)?replace\s+)` + quoted),
+		expression(`(?i)(identified\s+(?:[^;\n]*\s)?replace\s+)` + quoted),
 		"${1}'" + Blank + "'",
 	},
 	{ // SQL: SET PASSWORD [FOR u] = 'x'
 		triggersOf("password"),
-		regexp.MustCompile(`(?i)(set\s+password\b[^;\n]*?(?:=|\sto\b)\s*)` + quoted),
+		expression(`(?i)(set\s+password\b[^;\n]*?(?:=|\sto\b)\s*)` + quoted),
 		"${1}'" + Blank + "'",
 	},
 	{ // SQL: PASSWORD('x')
 		triggersOf("password("),
-		regexp.MustCompile(`(?i)(\bpassword\(\s*)` + quoted),
+		expression(`(?i)(\bpassword\(\s*)` + quoted),
 		"${1}'" + Blank + "'",
 	},
 	{ // MongoDB's shell: db.changeUserPassword("user", "x")
 		triggersOf("userpassword("),
-		regexp.MustCompile(`(?i)(userpassword\(\s*(?:"[^"\n]*"|'[^'\n]*')\s*,\s*)` + quoted),
+		expression(`(?i)(userpassword\(\s*(?:"[^"\n]*"|'[^'\n]*')\s*,\s*)` + quoted),
 		"${1}'" + Blank + "'",
 	},
 	{ // connect("host", "user", "x") in scripting languages.
 		triggersOf("connect", "pdo"),
-		regexp.MustCompile(`(?i)((?:connect\w*|\bpdo)\s*\(?\s*(?:"[^"\n]*"|'[^'\n]*')\s*,\s*(?:"[^"\n]*"|'[^'\n]*')\s*,\s*)` + quoted),
+		expression(`(?i)((?:connect\w*|\bpdo)\s*\(?\s*(?:"[^"\n]*"|'[^'\n]*')\s*,\s*(?:"[^"\n]*"|'[^'\n]*')\s*,\s*)` + quoted),
 		"${1}'" + Blank + "'",
 	},
 	{ // user:password@tcp(host:port)/db, the form of the Go MySQL driver.
 		triggersOf("@"),
-		regexp.MustCompile(`([^\s"'` + "`" + `:@/=]*):\S*@([A-Za-z0-9]*\()`),
+		expression(`([^\s"'` + "`" + `:@/=]*):\S*@([A-Za-z0-9]*\()`),
 		"${1}:" + Blank + "@${2}",
 	},
 	{
 		triggersOf("authorization"),
-		regexp.MustCompile(`(?i)(authorization["']?\s*[:=]\s*["']?(?:basic|bearer|token|digest|apikey|negotiate|ntlm|aws4-hmac-sha256)\s+)[^\s"'][^\r\n"']*`),
+		expression(`(?i)(authorization["']?\s*[:=]\s*["']?(?:basic|bearer|token|digest|apikey|negotiate|ntlm|aws4-hmac-sha256)\s+)[^\s"'][^\r\n"']*`),
 		"${1}" + Blank,
 	},
 	{
 		triggersOf("bearer"),
-		regexp.MustCompile(`(?i)(\bbearer\s+)[\w.~+/=-]+`),
+		expression(`(?i)(\bbearer\s+)[\w.~+/=-]+`),
 		"${1}" + Blank,
 	},
 	{ // Tokens of Grafana, GitHub, GitLab, Vault and Slack and JSON web tokens, recognised by their prefix.
 		triggersOf("glsa_", "glc_", "eyj", "ghp_", "gho_", "ghs_", "github_pat_", "glpat-", "hvs.", "xox", "npg_", "pscale_", "dop_v1_"),
-		regexp.MustCompile(`\beyJ[^\s"'<>(){},;&|]{8,}\.[\w.-]*\w|\b(?:glsa_|glc_|npg_|pscale_|dop_v1_|gh[pos]_|github_pat_|glpat-|hvs\.|xox[abp]-)[^\s"'<>()\[\]{},;&|@]*\w`),
+		expression(`\beyJ[^\s"'<>(){},;&|]{8,}\.[\w.-]*\w|\b(?:glsa_|glc_|npg_|pscale_|dop_v1_|gh[pos]_|github_pat_|glpat-|hvs\.|xox[abp]-)[^\s"'<>()\[\]{},;&|@]*\w`),
 		Blank,
 	},
 	{ // Addresses that are secret as a whole.
 		triggersOf("hooks"),
-		regexp.MustCompile(`((?:hooks\.slack\.com/services|/api/webhooks)/)[^\s"'<>]+`),
+		expression(`((?:hooks\.slack\.com/services|/api/webhooks)/)[^\s"'<>]+`),
 		"${1}" + Blank,
 	},
 	{
 		triggersOf("private key"),
-		regexp.MustCompile(`(?s)(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(-----END|$)`),
+		expression(`(?s)(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(-----END|$)`),
 		"${1}" + Blank + "${2}",
 	},
 	{ // Arguments quoted by a program that rejects its options.
 		triggersOf("option", "flag", "argument"),
-		regexp.MustCompile(`(?i)((?:option|flag|argument)s?[^\n]*?[\s'"` + "`" + `]-p=?)([^\s'"` + "`" + `]{4,})`),
+		expression(`(?i)((?:option|flag|argument)s?[^\n]*?[\s'"` + "`" + `]-p=?)([^\s'"` + "`" + `]{4,})`),
 		"${1}" + Blank,
 	},
 	{ // A scalar quoted by a YAML parser.
 		triggersOf("!!"),
-		regexp.MustCompile("(cannot (?:unmarshal|construct|decode) !!\\w+ )`[^`\n]*`?"),
+		expression("(cannot (?:unmarshal|construct|decode) !!\\w+ )`[^`\n]*`?"),
 		"${1}" + Blank,
 	},
 	{ // MongoDB's shell: db.auth("user", "x")
 		triggersOf("auth("),
-		regexp.MustCompile(`(\bauth\(\s*(?:"[^"\n]*"|'[^'\n]*')\s*,\s*)("[^"\n]*"?|'[^'\n]*'?)`),
+		expression(`(\bauth\(\s*(?:"[^"\n]*"|'[^'\n]*')\s*,\s*)("[^"\n]*"?|'[^'\n]*'?)`),
 		"${1}'" + Blank + "'",
 	},
 	// Command lines in one string. MySQL programs accept flags before p.
@@ -292,12 +299,12 @@ var shapes = []shape{
 	optionShape(`(?:sqlcmd|bcp|isql)`, `-P`+separate, "sqlcmd", "bcp", "isql"),
 	{ // The DSN of Percona Toolkit: h=db1,u=root,p=X
 		triggersOf("p="),
-		regexp.MustCompile(`((?:^|[\s'"])(?:[A-Za-z]=[^,\s]*,)+p=)([^,\s'"]+)`),
+		expression(`((?:^|[\s'"])(?:[A-Za-z]=[^,\s]*,)+p=)([^,\s'"]+)`),
 		"${1}" + Blank,
 	},
 	{ // tpcc_start HOST DATABASE USER X WAREHOUSES
 		triggersOf("tpcc_"),
-		regexp.MustCompile(`(tpcc_(?:start|load)[ \t]+[^\s-]\S*[ \t]+[^\s-]\S*[ \t]+[^\s-]\S*[ \t]+)([^\s-]\S*)([ \t]+[0-9])`),
+		expression(`(tpcc_(?:start|load)[ \t]+[^\s-]\S*[ \t]+[^\s-]\S*[ \t]+[^\s-]\S*[ \t]+)([^\s-]\S*)([ \t]+[0-9])`),
 		"${1}" + Blank + "${3}",
 	},
 }
