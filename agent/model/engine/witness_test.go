@@ -9,6 +9,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/model/engine"
 	"github.com/benchwatch/benchwatch/agent/model/engine/registry"
+	"github.com/benchwatch/benchwatch/agent/model/evidence"
 )
 
 // mute accepts connections and never answers.
@@ -79,5 +80,39 @@ func TestMuteWitnesses(t *testing.T) {
 	w.Arm("r", targets)
 	if len(w.Testify(context.Background(), "r")) != 0 || connections() != n {
 		t.Error("armed after Close")
+	}
+}
+
+// quick is a server that answers at once.
+type quick struct{ engine.Prober }
+
+func (quick) Arm(context.Context) error { return nil }
+func (quick) Close() error              { return nil }
+func (quick) Testify(context.Context) (*evidence.Answer, error) {
+	return &evidence.Answer{Active: 3}, nil
+}
+
+// TestMuteWitnessBesideOthers: a server that never answers keeps the answers of no other one from a look.
+func TestMuteWitnessBesideOthers(t *testing.T) {
+	log := slog.New(slog.DiscardHandler)
+	address, _ := mute(t)
+	w := engine.NewWitnesses(func(target engine.Target) (engine.Prober, error) {
+		if target.Name != "mute" {
+			return quick{}, nil
+		}
+		return registry.ByName("mysql").Open(target, log)
+	}, log)
+	t.Cleanup(w.Close)
+	w.Arm("r", []engine.Target{{Name: "mute", Engine: "mysql", Address: address, User: "u"}, {Name: "n2", Engine: "mysql"}})
+	answered := 0
+	for range 4 { // during the first one, it may still be connecting
+		for _, a := range w.Testify(t.Context(), "r") {
+			if a.Target == "n2" && a.Active == 3 && a.Error == "" && a.Seconds < 0.5 {
+				answered++
+			}
+		}
+	}
+	if answered < 3 {
+		t.Errorf("%d answers of n2", answered)
 	}
 }

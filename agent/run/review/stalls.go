@@ -3,6 +3,7 @@ package review
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -137,7 +138,7 @@ func (s *Stall) Title() string {
 // String describes what the stalls cost.
 func (e *StallEffect) String() string {
 	text := fmt.Sprintf("%s for %.1f s together, with about %s transactions fewer than usual", table.Plural(e.Count, "stall"), e.Seconds,
-		table.Digits.Format(e.Lost))
+		table.Rounded(math.Round(e.Lost)))
 	if e.Without.Known {
 		text += fmt.Sprintf(": %s of the throughput, which would be about %s/s without them", table.Share(e.LostShare), table.Digits.Format(e.Without.Value))
 	}
