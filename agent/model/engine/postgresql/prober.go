@@ -265,7 +265,7 @@ func (t *tick) statements() []statement {
 	}
 	if t.p.target.Options[engine.OptionSessions] != engine.Off {
 		one := statement{"activity", activity, "sessions", t.activity.read}
-		if t.p.had.idle && time.Since(t.p.slowAt) < slowEvery {
+		if t.p.had.idle && t.p.conn.refused["transactions"] == nil && time.Since(t.p.slowAt) < slowEvery {
 			one = statement{"transactions", fewInTransactions, "sessions", t.activity.read}
 		}
 		all = append(all, one)
