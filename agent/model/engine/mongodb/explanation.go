@@ -203,7 +203,8 @@ func noPlanCached(v *cause.View) (cause.Found, bool) {
 	if !(n >= oftenPlanned*executed(v)) || !(part > 0) {
 		return cause.Found{}, false
 	}
-	return cause.Found{Of: v.Target, Part: min(0.95, part), Evidence: fmt.Sprintf("%s tried several plans for %s of %s operations, which took %s ms each, %s of the operations' time: no plan stayed in its cache",
+	return cause.Found{Of: v.Target, Part: min(0.95, part), Evidence: fmt.Sprintf(
+		"%s tried several plans for %s of %s operations, which took %s ms each, %s of the operations' time: no plan stayed in its cache",
 		v.Target, table.Rounded(n), table.Rounded(executed(v)), table.Milliseconds.Format(seconds/n), table.Share(min(1, part)))}, true
 }
 
