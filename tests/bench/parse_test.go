@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // output is what a tool printed in a real run, and mtail's program for it.
@@ -66,6 +67,33 @@ func longLog(b *testing.B, count int) (path string) {
 	return path
 }
 
+// prefixed are what other programs put before and behind each line of a log, with a time that ascends.
+var prefixed = []struct {
+	name string
+	line func(at time.Time, text string) string
+}{
+	{"ts", func(at time.Time, text string) string { return at.Format("Jan 02 15:04:05 ") + text }},
+	{"docker", func(at time.Time, text string) string {
+		return `{"log":"` + text + `\n","stream":"stdout","time":"` + at.Format("2006-01-02T15:04:05.000000000Z") + `"}`
+	}},
+}
+
+// prefixLog writes a log again with something before each of its lines.
+func prefixLog(b *testing.B, path string, line func(at time.Time, text string) string) string {
+	b.Helper()
+	text, err := os.ReadFile(path)
+	must(b, text, err)
+	at := time.Date(2026, 5, 10, 11, 14, 15, 0, time.UTC)
+	var out strings.Builder
+	for l := range strings.Lines(string(text)) {
+		out.WriteString(line(at, strings.TrimSuffix(l, "\n")) + "\n")
+		at = at.Add(time.Second)
+	}
+	path = filepath.Join(b.TempDir(), "prefixed.log")
+	write(b, path, out.String())
+	return path
+}
+
 // BenchmarkParse compares reading long logs: follower and parser alone, and mtail. The
 // outputs of all tools are read whole, heads and summaries included.
 func BenchmarkParse(b *testing.B) {
@@ -81,6 +109,13 @@ func BenchmarkParse(b *testing.B) {
 	b.Run("log=sysbench-intervals", func(b *testing.B) {
 		read(b, outputs[0], longLog(b, intervalLines), intervalLines)
 	})
+	for _, form := range prefixed {
+		b.Run("log=sysbench-intervals-"+form.name, func(b *testing.B) {
+			o := outputs[0]
+			o.program = "sysbench-prefixed"
+			read(b, o, prefixLog(b, longLog(b, intervalLines), form.line), intervalLines)
+		})
+	}
 	for _, o := range outputs {
 		b.Run("log="+o.name, func(b *testing.B) {
 			text := o.read(b)
