@@ -65,8 +65,8 @@ func waits(s *Scene) (all []Reason) {
 			r := Reason{
 				Name: string(kind),
 				Part: func(l *Look) float64 { return l.Share(l.ends()[kind]) },
-				Text: func(s *Scene, worst *Look) string { return s.waited(kind) },
-				Tree: func(worst *Look) []string { return s.shown(kind).Tree(shownInTree) },
+				Text: func(s *Scene, _ *Look) string { return s.waited(kind) },
+				Tree: func(_ *Look) []string { return s.shown(kind).Tree(shownInTree) },
 			}
 			if symptoms[kind] {
 				r.Level = Symptom

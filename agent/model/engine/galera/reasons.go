@@ -68,7 +68,7 @@ func joiner(l *evidence.Look) string {
 }
 
 // pausedText says that flow control paused replication, and which node asked for that.
-func pausedText(s *evidence.Scene, worst *evidence.Look) string {
+func pausedText(s *evidence.Scene, _ *evidence.Look) string {
 	text := fmt.Sprintf("flow control paused writes on %s for %s of the time", s.Target, table.Share(min(1, s.Increase(pausedFor)/1e9)))
 	if absent := s.Absent(); absent != "" { // it can't be asked for its queue
 		return text + absent

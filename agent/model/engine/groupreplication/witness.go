@@ -137,7 +137,7 @@ var _ = evidence.Declare(evidence.Rules{
 				}
 				return l.Share(l.Waits(append(commitsInGroup, evidence.FlowControl)...))
 			},
-			Text: func(s *evidence.Scene, worst *evidence.Look) string {
+			Text: func(_ *evidence.Scene, worst *evidence.Look) string {
 				return fmt.Sprintf("flow control of the group held writes back: %s had %s transactions to apply, of %s allowed",
 					table.Plain(worst.Texts[longestOf]), table.Rounded(worst.Number(longestQueue)), table.Rounded(worst.Number(queueLimit)))
 			}},
