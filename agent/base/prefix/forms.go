@@ -806,7 +806,7 @@ func (s *Stripper) withoutBold(line []byte) []byte {
 
 // added is a line that a patch adds. The frame of a table and the marks of set -x stay.
 func added(_ *Stripper, line []byte, _ *Line) ([]byte, bool) {
-	if len(line) < 2 || bytes.IndexByte([]byte("+-= "), line[1]) >= 0 && !bytes.HasPrefix(line, []byte("+  ")) {
+	if len(line) < 2 || strings.IndexByte("+-= ", line[1]) >= 0 && !bytes.HasPrefix(line, []byte("+  ")) {
 		return nil, false
 	}
 	return line[1:], true

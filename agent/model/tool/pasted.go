@@ -51,7 +51,7 @@ func (c *command) read(line []byte) {
 
 // mentioned reports quickly whether a line can have a command: it has an option and the name of a program.
 func (c *command) mentioned(line []byte) bool {
-	if len(line) > longestCommand || bytes.Index(line, []byte(" -")) < 0 && !bytes.HasSuffix(line, []byte(`\`)) {
+	if len(line) > longestCommand || !bytes.Contains(line, []byte(" -")) && !bytes.HasSuffix(line, []byte(`\`)) {
 		return false
 	}
 	return c.tool.MatchArgs != nil || slices.ContainsFunc(c.tool.Programs, func(name string) bool { return bytes.Contains(line, []byte(name)) })
