@@ -115,21 +115,21 @@ mapfile -t repeated < <(grep -rlE "^func ($any)\(" "${concurrent[@]}" | xargs di
 
 # In each lane the longest suite is first, and several packages run at once: most of the time they wait, for what servers
 # report or for a clock.
-served=(e2e)
+served=(e2e cli unit)
 serving() {
 	suite e2e go_suite -tags e2e -count 1 -p 4 -parallel 3 -timeout 20m ./tests/e2e/engines ./tests/e2e/monitoring ./tests/e2e/groups ./tests/e2e ./tests/tutorials ./tests/e2e/...
+	suite cli go_suite -timeout 20m -parallel 8 ./agent/app/cli
+	suite unit go_suite -p 3 -timeout 20m "${sequential[@]}"
 }
 raced=(race repeating)
 racing() {
 	suite race go_suite -race -p 3 -timeout 20m -skip "$repeating" "${concurrent[@]}"
 	suite repeating go_suite -p 3 -timeout 20m -run "$repeating" "${repeated[@]}"
 }
-other=(page shipped cli unit)
+other=(page shipped)
 others() {
 	suite page tests/web/run.sh
 	suite shipped go_suite -p 3 ./tests/... # rules, dashboards, containers
-	suite cli go_suite -timeout 20m -parallel 8 ./agent/app/cli
-	suite unit go_suite -p 3 -timeout 20m "${sequential[@]}"
 }
 
 # lane PRIORITY COMMAND: in the background. The servers and agents of the tests get the processor when they need it.
