@@ -81,6 +81,9 @@ func limitsOf(h *record.History, r *Row, others []rundir.Meta) *limits.Verdict {
 	}
 	v.Explain(views(h, r, &e))
 	nameStatement(&v, r.Executed, leastOften*e.Throughput*e.Seconds)
+	if v.Unlimited != "" && r.StallEffect != nil {
+		v.Unlimited += fmt.Sprintf(", but stalled for %.1f s: see Stalls", r.StallEffect.Seconds)
+	}
 	return &v
 }
 

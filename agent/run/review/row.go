@@ -173,8 +173,8 @@ func NewObservedRow(h *record.History) Row {
 	r.Servers, r.Machines = servers(h), machines(h)
 	r.Executed = StatementsOf(h)
 	r.queue = h.Intervals.Tally(ingest.Column{Measure: tool.QueueLength}).Last
-	r.Limits = limitsOf(h, &r, nil)
 	r.Stalls, r.StallEffect = stalls(h, &r)
+	r.Limits = limitsOf(h, &r, nil)
 	r.Captures = captures(h, &r)
 	r.Costs = costs(h, &r)
 	r.Balances = balances(h)

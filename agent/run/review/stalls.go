@@ -69,7 +69,11 @@ func stalls(h *record.History, r *Row) ([]Stall, *StallEffect) {
 		}
 	}
 	tps := r.Values.Of(tool.Throughput)
-	if done := tps.Value * r.DurationSeconds; tps.Known && done+effect.Lost > 0 {
+	done := tps.Value * r.DurationSeconds
+	if rate := h.Snapshot.Meta.RatePerSecond; rate > 0 && tps.Known { // what was made up for is not lost
+		effect.Lost = min(effect.Lost, max(0, float64(rate)*r.DurationSeconds-done))
+	}
+	if tps.Known && done+effect.Lost > 0 {
 		effect.LostShare = effect.Lost / (done + effect.Lost)
 		effect.Without = series.Some(tps.Value / (1 - effect.LostShare))
 		if effect.LostShare >= 1 {
@@ -137,9 +141,16 @@ func (s *Stall) Title() string {
 
 // String describes what the stalls cost.
 func (e *StallEffect) String() string {
-	text := fmt.Sprintf("%s for %.1f s together, with about %s transactions fewer than usual", table.Plural(e.Count, "stall"), e.Seconds,
-		table.Rounded(math.Round(e.Lost)))
-	if e.Without.Known {
+	text := fmt.Sprintf("%s for %.1f s", table.Plural(e.Count, "stall"), e.Seconds)
+	if e.Count > 1 {
+		text += " together"
+	}
+	if lost := math.Round(e.Lost); lost > 0 {
+		text += fmt.Sprintf(", with about %s transactions fewer than usual", table.Rounded(lost))
+	} else {
+		text += ", and no transaction fewer than usual: they took longer, or ended afterwards"
+	}
+	if e.Without.Known && math.Round(e.Lost) > 0 {
 		text += fmt.Sprintf(": %s of the throughput, which would be about %s/s without them", table.Share(e.LostShare), table.Digits.Format(e.Without.Value))
 	}
 	if e.Uncaptured > 0 && e.Uncaptured < e.Count {

@@ -28,6 +28,7 @@ func TestRecordedStalls(t *testing.T) {
 		}
 		fmt.Fprintf(&b, "%s\n", filepath.Base(folder))
 		one := New(h)
+		fmt.Fprintf(&b, "  %s; %s\n", one.StallEffect, one.Limits.Unlimited)
 		for i := range one.Stalls {
 			s := &one.Stalls[i]
 			fmt.Fprintf(&b, "  %.1f s from %.1f, %s: %s\n", s.Seconds, s.Start, s.Reason, s.Evidence)

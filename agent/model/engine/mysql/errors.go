@@ -75,7 +75,7 @@ func explainLogin(t *engine.Target, p *progress, err error) error {
 	)
 	switch {
 	case timedOut(err):
-		return engine.Explain(context.DeadlineExceeded, "%s accepts connections but does not greet as a MySQL server (stopped, overloaded, or something else)", t.Address)
+		return engine.Explain(context.DeadlineExceeded, "%s accepts connections but does not greet as a MySQL server (stopped or overloaded, or the network between)", t.Address)
 	case hasNumber(err, insecureTransport), hasNumber(err, accessDenied) && p.needsTLS && !p.encrypted:
 		return engine.Explain(err, "%s demands TLS for user %q: set tls in the target, or use TLS with the tool", t.Address, t.User)
 	case errors.As(err, &refusal):

@@ -28,7 +28,7 @@ var _ = evidence.Declare(evidence.Rules{
 			}, Text: checkpointText},
 		{Name: "connection limit", Reads: "`Connection_errors_max_connections`, `Threads_connected` and `max_connections`",
 			Part: refusedPart, Text: func(s *evidence.Scene, worst *evidence.Look) string {
-				return fmt.Sprintf("%s refused %s connections/s: %.0f of max_connections = %.0f were in use", s.Target,
+				return fmt.Sprintf("%s refused %s connections/s: %.0f were in use, and max_connections is %.0f", s.Target,
 					table.Rounded(s.Increase(refusedConnections)), worst.Number("Threads_connected"), worst.Number("max_connections"))
 			}},
 		{Name: "purge", Reads: "InnoDB's history list and `innodb_max_purge_lag`, sessions that execute statements",

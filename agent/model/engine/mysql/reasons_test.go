@@ -31,7 +31,7 @@ func TestStallReasons(t *testing.T) {
 		"refused connections": {[]evidence.Moment{
 			at(0, map[string]float64{"Connection_errors_max_connections": 5, "Threads_connected": 152, "max_connections": 151}),
 			at(2, map[string]float64{"Connection_errors_max_connections": 25, "Threads_connected": 152, "max_connections": 151})},
-			"connection limit", "n1 refused 10 connections/s: 152 of max_connections = 151 were in use"},
+			"connection limit", "n1 refused 10 connections/s: 152 were in use, and max_connections is 151"},
 	} {
 		if got := evidence.Explain(16, 5, c.moments); got.Reason != c.reason || got.Text != c.text {
 			t.Errorf("%s: %s: %s", name, got.Reason, got.Text)

@@ -93,7 +93,7 @@ func explainLogin(t *engine.Target, err error) error {
 	text := err.Error()
 	switch {
 	case timedOut(err):
-		return engine.Explain(context.DeadlineExceeded, "%s accepts connections but does not answer as a PostgreSQL server (stopped, overloaded, or something else)", t.Address)
+		return engine.Explain(context.DeadlineExceeded, "%s accepts connections but does not answer as a PostgreSQL server (stopped or overloaded, or the network between)", t.Address)
 	case strings.Contains(text, noTLS):
 		return engine.Explain(err, "%s does not offer TLS: remove tls from the target, or switch ssl on in the server", t.Address)
 	case errors.As(err, &alert), errors.As(err, &record), strings.Contains(text, "tls:"), strings.Contains(text, "x509:"):

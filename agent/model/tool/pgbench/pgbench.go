@@ -35,7 +35,8 @@ var Tool = &tool.Tool{
 		{Label: "scale", Before: "scaling factor: "}, {Label: "protocol", Before: "query mode: "}, {Label: "jobs", Before: "number of threads: "},
 		{Label: "transactions", Before: "number of transactions per client: "}, {Label: "max_tries", Before: "maximum number of tries: "},
 		{Label: "partition_method", Before: "partition method: "}, {Label: "partitions", Before: "partitions: "},
-		{Label: "server_version", Line: "pgbench (", Before: ", server ", After: ")"},
+		// The version of the server is printed only if it is another one.
+		{Label: "server_version", Line: "pgbench (", Before: ", server ", After: ")"}, {Label: "server_version", Line: "pgbench (", After: ")"},
 	},
 	ReportsOnStderr: true,
 	ThreadLog:       threadLog,
