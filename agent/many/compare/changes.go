@@ -131,6 +131,9 @@ type statement struct{ change, proof string }
 func (c change) statement() statement {
 	name := c.line.Measure
 	switch {
+	case c.sample.Verdict == Incomparable:
+		return statement{change: fmt.Sprintf("%s %s and %s", name, table.Rounded(c.before),
+			strings.TrimSpace(table.Rounded(c.sample.Median)+" "+c.line.Unit))}
 	case !c.sample.Ratio.Known:
 		return statement{name + " " + c.values(), c.sample.proof()}
 	case c.isAlike():
@@ -139,18 +142,21 @@ func (c change) statement() statement {
 	return statement{fmt.Sprintf("%s %s (%s)", name, percentChange(c.relative()), c.values()), c.sample.proof()}
 }
 
-// merged returns the statement about a measure in several combinations: the range of its changes.
+// merged returns the statement about a measure in several combinations: the range of its changes, those that are proven
+// if there are any.
 func merged(all []change) statement {
 	if len(all) == 1 {
 		return all[0].statement()
 	}
 	low, high, proven := math.Inf(1), math.Inf(-1), 0
 	for _, c := range all {
-		if v := c.relative(); series.IsKnown(v) {
-			low, high = min(low, v), max(high, v)
-		}
 		if c.sample.Verdict.isProven() {
 			proven++
+		}
+	}
+	for _, c := range all {
+		if v := c.relative(); series.IsKnown(v) && (proven == 0 || c.sample.Verdict.isProven()) {
+			low, high = min(low, v), max(high, v)
 		}
 	}
 	if low > high { // from 0
@@ -162,6 +168,9 @@ func merged(all []change) statement {
 	between := percentChange(low)
 	if to := percentChange(high); to != between {
 		between += " to " + to
+	}
+	if proven > 0 && proven < len(all) {
+		return statement{change: fmt.Sprintf("%s proven in %d of %d combinations: %s", all[0].line.Measure, proven, len(all), between)}
 	}
 	return statement{all[0].line.Measure + " " + between, fmt.Sprintf("proven in %d of %d combinations", proven, len(all))}
 }

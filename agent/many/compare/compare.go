@@ -25,8 +25,10 @@ type Group struct {
 // Comparison compares groups, combination by combination, with the first group as the baseline.
 type Comparison struct {
 	Groups []string `json:"groups"`
-	// Runs are the ids of the runs if each group has one and is named by what distinguishes it.
+	// Runs are the ids of the runs if each group has one with another name than its id.
 	Runs []string `json:"runs,omitempty"`
+	// Headings are the groups' names in headings: the ids and titles of runs that are not named by what distinguishes them.
+	Headings []string `json:"-"`
 	// Varied are the names of the facts that vary within the groups. The table has a line for each
 	// combination of their values.
 	Varied []string `json:"varied,omitempty"`
@@ -92,6 +94,8 @@ type Line struct {
 	isHeadline bool
 	isDetail   bool
 	isCost     bool
+	// isIncomparable: it is about transactions, which the groups' tools count differently.
+	isIncomparable bool
 }
 
 // Sample is one group's values of a measure, in the unit of the line.
@@ -127,11 +131,7 @@ func Compare(groups []Group, selected []string) Comparison {
 		c.Groups, c.facts = append(c.Groups, g.Name), append(c.facts, g.Facts)
 		rows = append(rows, g.Runs...)
 	}
-	if !slices.ContainsFunc(groups, func(g Group) bool { return len(g.Runs) != 1 || !g.isRenamed }) {
-		for _, g := range groups {
-			c.Runs = append(c.Runs, g.Runs[0].ID)
-		}
-	}
+	c.nameRuns(groups)
 	c.compareFacts(groups, selected)
 	c.Combinations = c.combine(groups)
 	for _, m := range review.Measures(rows) {
@@ -147,7 +147,7 @@ func Compare(groups []Group, selected []string) Comparison {
 	c.Statements = compareStatements(groups)
 	c.summarize(groups)
 	c.Notes = slices.Concat(sampledNotes(groups), c.Notes)
-	c.addNotes()
+	c.addNotes(groups)
 	c.compareSettings(groups)
 	return c
 }
@@ -169,6 +169,7 @@ func newLine(m *review.Measure, groups []Group, x combination) Line {
 		}
 		line.Samples = append(line.Samples, Sample{Spread: NewSpread(line.values[i])})
 	}
+	line.isIncomparable = m.Of == nil && line.place == inDiffers && toolsDiffer(groups) || m.IsCost && toolsDiffer(groups)
 	line.setVerdicts()
 	return line
 }

@@ -118,6 +118,9 @@ func checkChange(condition *review.Condition, groups []Group, group int, x combi
 		return Unclear, "the baseline or the group has no such value"
 	}
 	s := &l.Samples[group]
+	if s.Verdict == Incomparable {
+		return Unclear, s.Reason
+	}
 	if !s.Ratio.Known {
 		return Unclear, fmt.Sprintf("%s was 0 in the baseline: a change of it has no percentage", l.Measure)
 	}

@@ -51,8 +51,20 @@ func (c *Comparison) compareFacts(groups []Group, selected []string) {
 			c.Differs = append(c.Differs, Difference{name, values})
 		}
 	}
+	c.compareTitles(groups)
 	c.dropEchoes(groups)
 	c.dropRepeats(groups)
+}
+
+// compareTitles adds the titles of single runs that are not named by what distinguishes them: a title may be the only
+// place that names it.
+func (c *Comparison) compareTitles(groups []Group) {
+	if slices.ContainsFunc(groups, func(g Group) bool { return len(g.Runs) != 1 || len(g.Facts) > 0 }) {
+		return
+	}
+	if titles, _ := groupValues(groups, (*review.Row).OwnTitle); differ(titles) {
+		c.Differs = append(c.Differs, Difference{"title", titles})
+	}
 }
 
 // factRank orders the facts of a table by importance.
@@ -97,18 +109,22 @@ func (c *Comparison) dropRepeats(groups []Group) {
 	}
 	for _, name := range slices.Clone(c.Varied) {
 		others := slices.DeleteFunc(slices.Clone(c.Varied), func(n string) bool { return n == name })
-		if !numbersRepeats(groups, name, others) {
+		isNumber, recurs := numbersRepeats(groups, name, others)
+		if !isNumber {
 			continue
 		}
 		c.Varied = others
+		if !recurs {
+			continue // no value pairs runs
+		}
 		c.Notes = append(c.Notes,
 			fmt.Sprintf("%s numbers the runs of a group: runs with the same %s are repeats, not pairs", name, name))
 	}
 }
 
 // numbersRepeats reports whether the values of a label are 1 to n or 0 to n-1 in each group for
-// equal values of the other facts, or differ in each run. A label set by a sweep is a parameter.
-func numbersRepeats(groups []Group, name string, others []string) bool {
+// equal values of the other facts, or differ in each run, and whether values recur. A label set by a sweep is a parameter.
+func numbersRepeats(groups []Group, name string, others []string) (isNumber, recurs bool) {
 	cells, used := map[string][]int{}, map[string]bool{}
 	areNumbers, areUnique := true, true
 	for i, g := range groups {
@@ -116,7 +132,7 @@ func numbersRepeats(groups []Group, name string, others []string) bool {
 			r := &g.Runs[j]
 			value, isLabel := r.Labels[name]
 			if _, isSweep := r.Labels["sweep"]; isSweep || !isLabel {
-				return false
+				return false, false
 			}
 			areUnique = areUnique && !used[value]
 			used[value] = true
@@ -130,7 +146,7 @@ func numbersRepeats(groups []Group, name string, others []string) bool {
 		}
 	}
 	if areUnique {
-		return true
+		return true, false
 	}
 	for _, numbers := range cells {
 		slices.Sort(numbers)
@@ -139,7 +155,7 @@ func numbersRepeats(groups []Group, name string, others []string) bool {
 		}
 		areNumbers = areNumbers && len(numbers) > 1 && (numbers[0] == 0 || numbers[0] == 1)
 	}
-	return areNumbers
+	return areNumbers, true
 }
 
 // groupValues returns each group's value. varies is true if a group's runs have different values.

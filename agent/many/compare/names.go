@@ -51,6 +51,28 @@ func NameByDifference(groups []Group) {
 	}
 }
 
+// nameRuns names the runs of groups with one run each: by what distinguishes them, or by id and title.
+func (c *Comparison) nameRuns(groups []Group) {
+	c.Headings = c.Groups
+	isNamed := func(g Group) bool {
+		return len(g.Runs) == 1 && g.Name != g.Runs[0].ID && (g.isRenamed || len(g.Facts) == 0)
+	}
+	if slices.ContainsFunc(groups, func(g Group) bool { return !isNamed(g) }) {
+		return
+	}
+	c.Headings = nil
+	for _, g := range groups {
+		heading, title := g.Runs[0].ID, g.Runs[0].OwnTitle()
+		if title != "" {
+			heading += " (" + title + ")"
+		}
+		if g.isRenamed {
+			heading = g.Name
+		}
+		c.Runs, c.Headings = append(c.Runs, g.Runs[0].ID), append(c.Headings, heading)
+	}
+}
+
 // distinguishing returns the first difference that has a different value for each group or, if there is none, the
 // fewest first differences that do so together; none if all of them do not suffice.
 func distinguishing(all []Difference, groups int) []Difference {

@@ -17,12 +17,12 @@ var verdictNotes = []struct {
 }{
 	{
 		[]Verdict{RunsDiffer, RunsAlike, RunsUnclear},
-		"one run each: (these runs p=…) compares the means over the intervals of the two runs. A p below 0.01 shows that " +
+		"one run each: (p=…, these runs) compares the means over the intervals of the two runs. A p below 0.01 shows that " +
 			"these two runs differ, but not that another pair would: repeat the runs, at least 4 for each group",
 	},
 	{
 		[]Verdict{RunsApart},
-		"one run each: (these runs do not overlap) means that the level of a run varies too much for a test, or a run has " +
+		"one run each: (no overlap of these runs) means that the level of a run varies too much for a test, or a run has " +
 			"too few intervals, but every eighth of one run has a higher mean than every eighth of the other, by at least " +
 			"half of their spread, or three quarters of its intervals are above three times three quarters of the other's. " +
 			"It shows that these two runs differ, but not that another pair would: repeat the runs, at least 4 for each group",
@@ -54,7 +54,7 @@ var verdictNotes = []struct {
 }
 
 // addNotes adds what the shapes of single runs show, what the verdicts mean, and differences that may explain others.
-func (c *Comparison) addNotes() {
+func (c *Comparison) addNotes(groups []Group) {
 	verdicts := map[Verdict]bool{}
 	for _, l := range c.Lines {
 		for i, s := range l.Samples {
@@ -72,6 +72,9 @@ func (c *Comparison) addNotes() {
 		}
 	}
 	for _, d := range c.Differs {
+		if d.Name == "tool_version" && toolsDiffer(groups) {
+			continue
+		}
 		if slices.Contains([]string{"workload", "threads", "tool_version"}, d.Name) {
 			values := slices.Clone(d.Values)
 			for i, v := range values {

@@ -18,7 +18,7 @@ func (c *Comparison) price(i int, groups []Group) string {
 	var worse, better, alike []string
 	for _, m := range byMeasure(c.changes(inPrice, i)) {
 		most := largestChange(m)
-		if most.line.isCost && shared {
+		if most.line.isCost && shared || most.sample.Verdict == Incomparable {
 			continue
 		}
 		text := most.line.Measure + " " + most.values()
@@ -48,7 +48,7 @@ func (c *Comparison) price(i int, groups []Group) string {
 		if hasReplicas(groups[0].Runs) || hasReplicas(groups[i].Runs) {
 			missing = append(missing, "lag was not recorded")
 		}
-		return "What paid for it is not known: " + table.Join(missing)
+		return "What the gain cost is not known: " + table.Join(missing)
 	case len(worse)+len(better) == 0:
 		return fmt.Sprintf("No price was found in %s: %s hardly differ", name, table.Join(alike))
 	case gain >= 0 && len(worse) > 0 && len(better) > 0:

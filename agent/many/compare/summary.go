@@ -19,6 +19,10 @@ func (c *Comparison) summarize(groups []Group) {
 	if len(groups) < 2 {
 		return
 	}
+	if text := sameRun(groups); text != "" {
+		c.Summary = []string{text + "."}
+		return
+	}
 	var differs, price []string
 	for i := 1; i < len(groups); i++ {
 		differs = append(differs, fmt.Sprintf("From %s to %s%s: %s",
@@ -28,9 +32,12 @@ func (c *Comparison) summarize(groups []Group) {
 		}
 	}
 	price = append(price, c.paidNotes()...)
-	c.Division = c.divided(groups)
+	caution := cautionOf(groups)
+	if caution != differentTransactions {
+		c.Division = c.divided(groups)
+	}
 	for _, text := range []string{
-		strings.Join(differs, ". "), c.Division, c.limited(groups), c.stalled(groups), strings.Join(price, ". "),
+		caution, strings.Join(differs, ". "), c.Division, c.limited(groups), c.stalled(groups), strings.Join(price, ". "),
 	} {
 		if text != "" {
 			c.Summary = append(c.Summary, text+".")
@@ -111,11 +118,12 @@ func errorsOf(before, after []review.Row) string {
 func (c *Comparison) remedy(i int) string {
 	fewest, most := math.MaxInt, 0
 	for j := range c.Lines {
-		if before, s := &c.Lines[j].Samples[0], &c.Lines[j].Samples[i]; c.Lines[j].isHeadline && before.N > 0 && s.N > 0 {
+		if before, s := &c.Lines[j].Samples[0], &c.Lines[j].Samples[i]; c.Lines[j].isHeadline && !c.Lines[j].isIncomparable && before.N > 0 && s.N > 0 {
 			fewest, most = min(fewest, before.N, s.N), max(most, before.N, s.N)
 		}
 	}
 	switch {
+	case most == 0: // nothing to prove
 	case most == 1:
 		return "one run each: repeat them, at least 4 for each group"
 	case fewest < 4:

@@ -102,6 +102,9 @@ func (s *Sample) cell() table.Cell {
 // difference formats a group's difference. There is no ratio to a value of 0.
 func (l *Line) difference(i int) string {
 	before, s := &l.Samples[0], &l.Samples[i]
+	if s.Verdict == Incomparable {
+		return string(Incomparable)
+	}
 	if !s.Ratio.Known && before.N > 0 && s.N > 0 && s.Median != before.Median {
 		return fmt.Sprintf("%s from %s, %s", table.Rounded(s.Median-before.Median), table.Rounded(before.Median), s.proof())
 	}

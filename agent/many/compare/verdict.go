@@ -35,6 +35,8 @@ const (
 	TooShort Verdict = "too short to tell"
 	// Single: a group has only one run, with unknown noise.
 	Single Verdict = "one run"
+	// Incomparable: the groups' tools count different things.
+	Incomparable Verdict = "not comparable"
 )
 
 // isProven reports whether the runs are proven to differ.
@@ -49,6 +51,10 @@ func (l *Line) setVerdicts() {
 	for i := 1; i < len(l.Samples); i++ {
 		s := &l.Samples[i]
 		if s.N == 0 {
+			continue
+		}
+		if l.isIncomparable {
+			s.Verdict, s.Reason = Incomparable, differentTransactions
 			continue
 		}
 		if base.Median != 0 {
@@ -92,6 +98,8 @@ func (s *Sample) proof() string {
 func (s *Sample) words() (cell, sentence string) {
 	p := "(" + probability(s.P.Value) + ")" // only of verdicts by a test
 	switch s.Verdict {
+	case Incomparable:
+		return "", "not comparable"
 	case Different:
 		return " " + p, "proven " + p
 	case NotProven:
@@ -99,18 +107,18 @@ func (s *Sample) words() (cell, sentence string) {
 	case TooFew:
 		return ", too few runs " + p, "not proven, too few runs " + p
 	case RunsDiffer:
-		return " (these runs " + p[1:], "proven for these two runs " + p
+		return fmt.Sprintf(" (%s, these runs)", probability(s.P.Value)), "proven for these two runs " + p
 	case RunsApart:
-		return " (these runs do not overlap)", "proven for these two runs, which do not overlap"
+		return " (no overlap of these runs)", "proven for these two runs, which do not overlap"
 	case RunsStall:
-		return fmt.Sprintf(" (these runs: %s)", s.Shape), "not proven to recur"
+		return fmt.Sprintf(" (%s: %s)", s.Shape.Kind, s.Shape), "not proven to recur"
 	case RunsAlike:
-		return " (these runs are alike)", "these runs are alike"
+		return " (alike, these runs)", "these runs are alike"
 	case RunsUnclear:
 		if s.Reason != "" {
-			return ", not proven (these runs: " + s.Reason + ")", "not proven: " + s.Reason
+			return ", not proven (" + s.Reason + ")", "not proven: " + s.Reason
 		}
-		return ", not proven (these runs " + p[1:], "not proven " + p
+		return fmt.Sprintf(", not proven (%s, these runs)", probability(s.P.Value)), "not proven " + p
 	case TooShort:
 		return ", too short to tell", "not proven, too short to tell"
 	}
@@ -128,7 +136,7 @@ func (s *Sample) difference() string {
 	}
 	change := fmt.Sprintf("%+.1f %%", (s.Ratio.Value-1)*100)
 	if s.Ratio.Value >= manyTimes {
-		change = table.Rounded(s.Ratio.Value) + " times as much"
+		change = "×" + table.Rounded(s.Ratio.Value)
 	}
 	words, _ := s.words()
 	return change + words

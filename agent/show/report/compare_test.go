@@ -187,7 +187,7 @@ func TestCompareRepeats(t *testing.T) {
 		if n := got.Lines[0].Samples[0].N; (n == len(c.a.Runs)) != (c.varied == "") {
 			t.Errorf("%s: %d runs in a cell", name, n)
 		}
-		if note := strings.Contains(textOf(t, got), "numbers the runs of a group"); note != (c.varied == "") {
+		if note := strings.Contains(textOf(t, got), "numbers the runs of a group"); note != (c.varied == "" && name != "a number of its own") {
 			t.Errorf("%s: note %v", name, note)
 		}
 	}
@@ -201,5 +201,57 @@ func TestCompareRepeats(t *testing.T) {
 	}
 	if got := compare.Compare([]compare.Group{both("a"), both("b")}, []string{"via"}); strings.Join(got.Varied, " ") != "threads" {
 		t.Errorf("varied %v", got.Varied)
+	}
+}
+
+// Transactions of two tools have no verdict, and a run has no difference from itself.
+func TestCompareOfNothingComparable(t *testing.T) {
+	before, after := group("direct", 16, 100), group("atlas", 16, 1900)
+	after.Runs[0].Tool, after.Runs[0].Version, before.Runs[0].Version = "hammerdb", "5.0", "1.0.20"
+	c := compare.Compare([]compare.Group{before, after}, []string{"tool"})
+	if want := "The tools count different things as a transaction: tps can't be compared."; c.Summary[0] != want {
+		t.Errorf("%q", c.Summary)
+	}
+	for _, l := range c.Lines {
+		if s := l.Samples[1]; l.Measure == "tps" && (s.Verdict != compare.Incomparable || s.Ratio.Known) {
+			t.Errorf("%+v", s)
+		}
+	}
+	plain := textOf(t, c)
+	for _, not := range []string{"×", "+1800", "1800 %", "repeat", "differ in tool_version"} {
+		if strings.Contains(plain, not) {
+			t.Errorf("%q in\n%s", not, plain)
+		}
+	}
+	same := compare.Compare([]compare.Group{before, before}, nil)
+	if want := []string{"Both groups are the same run, direct-16-0."}; !slices.Equal(same.Summary, want) {
+		t.Errorf("%q", same.Summary)
+	}
+}
+
+// Runs that were named by their place are named by id and title, and their titles are what differs.
+func TestCompareNamesRunsByTitle(t *testing.T) {
+	groups := []compare.Group{group("direct", 16, 100), group("direct", 16, 110)}
+	for i, kernel := range []string{"6.1", "6.8"} {
+		g := &groups[i]
+		g.Name, g.Runs[0].ID, g.Runs[0].Title = []string{"last~1", "last"}[i], "r"+kernel, "kernel "+kernel
+	}
+	c := compare.Compare(groups, nil)
+	p := ComparisonPage{Comparison: c}
+	if got := p.Page().Documents[0].Title; got != "r6.1 (kernel 6.1) against r6.8 (kernel 6.8)" {
+		t.Errorf("title %q", got)
+	}
+	if !strings.Contains(c.Summary[0], "From last~1 to last (title kernel 6.1 → kernel 6.8): ") {
+		t.Errorf("%q", c.Summary)
+	}
+}
+
+// The range of several combinations is of those that are proven.
+func TestCompareRangeOfProven(t *testing.T) {
+	before := join(group("direct", 1, 100, 101, 102, 103), group("direct", 8, 100, 101, 102, 103))
+	after := join(group("atlas", 1, 80, 81, 82, 83), group("atlas", 8, 99, 103, 104, 105))
+	c := compare.Compare([]compare.Group{before, after}, []string{"via"})
+	if !strings.Contains(c.Summary[0], "tps proven in 1 of 2 combinations: -20 %;") {
+		t.Errorf("%q", c.Summary)
 	}
 }

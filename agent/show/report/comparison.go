@@ -35,8 +35,8 @@ func (p *ComparisonPage) JSON(w io.Writer) error {
 
 // Page returns the comparison as a page.
 func (p *ComparisonPage) Page() *document.Page {
-	d := document.Document{Title: strings.Join(p.Groups, " against "), Sections: p.Layout()}
-	return &document.Page{Title: "Comparison of " + strings.Join(p.Groups, ", "), Documents: []document.Document{d}}
+	d := document.Document{Title: strings.Join(p.Headings, " against "), Sections: p.Layout()}
+	return &document.Page{Title: "Comparison of " + strings.Join(p.Headings, ", "), Documents: []document.Document{d}}
 }
 
 // Layout returns the sections of a comparison. Over a parameter, a table over it replaces the table of measures.

@@ -107,7 +107,7 @@ func TestLimitsThatVanish(t *testing.T) {
 		t.Errorf("%q: nothing was bought", c.Summary)
 	}
 	back := compare.Compare([]compare.Group{after, before}, nil)
-	if last := back.Summary[len(back.Summary)-1]; !strings.Contains(last, "What paid for it is not known") || strings.Contains(last, "lag") {
+	if last := back.Summary[len(back.Summary)-1]; !strings.Contains(last, "What the gain cost is not known") || strings.Contains(last, "lag") {
 		t.Errorf("%q", back.Summary)
 	}
 }
