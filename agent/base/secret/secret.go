@@ -91,11 +91,12 @@ var (
 )
 
 // namedLogins blanks the password in user:password after names such as --user and auth. It keeps
-// two numbers, which are a time or numeric ids, and two equal words, which are a user and a group.
+// two numbers, which are a time or numeric ids, two equal words, which are a user and a group, and the host and port
+// behind the blanked password of a URL whose user has such a name.
 func namedLogins(s string) string {
 	return namedLogin().ReplaceAllStringFunc(s, func(found string) string {
 		m := namedLogin().FindStringSubmatch(found)
-		if m[3] == m[4] || strings.Trim(m[3]+m[4], "0123456789.:") == "" {
+		if m[3] == m[4] || strings.HasPrefix(m[3], Blank+"@") || strings.Trim(m[3]+m[4], "0123456789.:") == "" {
 			return found
 		}
 		return m[1] + m[2] + m[3] + ":" + Blank

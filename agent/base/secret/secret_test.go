@@ -16,6 +16,8 @@ func TestText(t *testing.T) {
 		{"flags before -p", "ssh h mysqlslap -vpx -hprod", "ssh h mysqlslap -vp*** -hprod"},
 		{"MongoDB's shell", "db.auth('u', 'p')", "db.auth('u', '***')"},
 		{"several hosts", "mongodb://u:p@h1:27017,h2:27018/db", "mongodb://u:***@h1:27017,h2:27018/db"},
+		{"a user whose name is a word for one", "mongodb://user:pw@h1.example:27017/ycsb", "mongodb://user:***@h1.example:27017/ycsb"},
+		{"such a user and a login", "http://auth:pw@h:80/x --user u:pw", "http://auth:***@h:80/x --user u:***"},
 		{"srv", "mongodb+srv://u:p@cluster.example/db", "mongodb+srv://u:***@cluster.example/db"},
 		{"mysql URL", "see mysql://root:s3cret@127.0.0.1:3306/sbtest now", "see mysql://root:***@127.0.0.1:3306/sbtest now"},
 		{"postgres URL", "postgres://u:p%40ss@h/db?sslmode=disable", "postgres://u:***@h/db?sslmode=disable"},
