@@ -54,6 +54,9 @@ func (c *Comparison) FoldedLine() string {
 func (c *Comparison) linesWhere(wanted func(*Line) bool) *table.Table {
 	t := table.New(table.Named(slices.Concat(c.Varied, []string{"measure"}, c.Groups)...)...)
 	t.Columns[len(c.Varied)].Cut = true
+	for i := range c.Groups {
+		t.Columns[len(c.Varied)+1+i].Kept = true
+	}
 	for _, g := range c.Groups[1:] {
 		suffix := ""
 		if len(c.Groups) > 2 {

@@ -118,8 +118,9 @@ type Column struct {
 	Name string
 	// Head heads the column for people, including the unit that they see; default: Name.
 	Head string
-	// Spare: the column is dropped first if the table is too wide. Cut: its texts are shortened to fit.
-	Spare, Cut bool
+	// Spare: the column is dropped first if the table is too wide. Cut: its texts are shortened to fit. Kept: the column
+	// is dropped only if shorter texts and heads do not suffice.
+	Spare, Cut, Kept bool
 }
 
 func (c Column) head() string {
@@ -201,16 +202,16 @@ func (t *Table) Width() int {
 
 const (
 	// leastCut is the minimum width of a shortened text, usualCut its width if no terminal limits
-	// it.
-	leastCut, usualCut = 16, 60
-	// leastHead is the length to which heads of numbers are shortened.
-	leastHead = 12
+	// it. narrowCut replaces leastCut to keep a column.
+	leastCut, usualCut, narrowCut = 16, 60, 9
+	// leastHead is the length to which heads of numbers are shortened, narrowHead that to keep a column.
+	leastHead, narrowHead = 12, 6
 )
 
 // Fit returns the table reduced to a terminal's width in characters, 0 for any width, and the heads of
 // the columns that it lacks, with "spread" if it lacks that. It drops spare columns, then prints
 // numbers without the spread in their text, then shortens texts and heads of numbers, and then drops
-// columns whose texts can't be cut, each from the right.
+// columns whose texts can't be cut, each from the right. To keep a column, it shortens more.
 func (t *Table) Fit(width int) (fitted *Table, dropped []string) {
 	fitted = &Table{Columns: slices.Clone(t.Columns)}
 	for _, row := range t.Rows {
@@ -227,7 +228,8 @@ func (t *Table) Fit(width int) (fitted *Table, dropped []string) {
 		}
 	}
 	uncut := func() bool { return width > 0 && fitted.Width() > width }
-	cut := func() bool { return fitted.isWider(width) }
+	least := leastCut
+	cut := func() bool { return fitted.isWider(width, least) }
 	drop(uncut, func(i int) bool { return fitted.Columns[i].Spare })
 	if uncut() {
 		hadSpread := false
@@ -242,12 +244,20 @@ func (t *Table) Fit(width int) (fitted *Table, dropped []string) {
 			defer func() { dropped = append(dropped, "spread") }()
 		}
 	}
-	if cut() {
+	clipHeads := func(least int) {
 		for i, numeric := range fitted.numeric() {
 			if c := &fitted.Columns[i]; numeric {
-				c.Head = Clip(c.head(), max(leastHead, fitted.widest(i)))
+				c.Head = Clip(c.head(), max(least, fitted.widest(i)))
 			}
 		}
+	}
+	if cut() {
+		clipHeads(leastHead)
+	}
+	drop(cut, func(i int) bool { return !fitted.Columns[i].Cut && !fitted.Columns[i].Kept })
+	if cut() {
+		least = narrowCut
+		clipHeads(narrowHead)
 	}
 	drop(cut, func(i int) bool { return !fitted.Columns[i].Cut })
 	for i, c := range fitted.Columns {
@@ -256,7 +266,7 @@ func (t *Table) Fit(width int) (fitted *Table, dropped []string) {
 		}
 		longest, room := fitted.widest(i), usualCut
 		if width > 0 {
-			room = max(leastCut, width-(fitted.Width()-longest))
+			room = max(least, width-(fitted.Width()-longest))
 		}
 		for _, row := range fitted.Rows {
 			if row[i].text != "" {
@@ -267,12 +277,12 @@ func (t *Table) Fit(width int) (fitted *Table, dropped []string) {
 	return fitted, dropped
 }
 
-// isWider reports whether the lines of Text are longer than width, with texts cut as far as possible.
-func (t *Table) isWider(width int) bool {
+// isWider reports whether the lines of Text are longer than width, with texts cut to the width least.
+func (t *Table) isWider(width, least int) bool {
 	needed := t.Width()
 	for i, c := range t.Columns {
 		if c.Cut {
-			needed -= max(0, t.widest(i)-leastCut)
+			needed -= max(0, max(t.widest(i), utf8.RuneCountInString(c.head()))-max(least, utf8.RuneCountInString(c.head())))
 		}
 	}
 	return width > 0 && needed > width

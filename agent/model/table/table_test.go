@@ -121,6 +121,19 @@ func TestFit(t *testing.T) {
 	}
 }
 
+// TestFitKeeps guards that a kept column stays where shorter texts and heads make room.
+func TestFitKeeps(t *testing.T) {
+	full := New(Column{Name: "measure", Cut: true}, Column{Name: "tool=sysbench", Kept: true}, Column{Name: "tool=hammerdb", Kept: true},
+		Column{Name: "ratio", Spare: true}, Column{Name: "difference", Cut: true})
+	full.Add(Text("latency p95 of transactions ms"), Number(95.5, Digits), Number(1840, Digits), Number(19, Digits), Text("-5.5 % (p<0.001, these runs)"))
+	fitted, dropped := full.Fit(40)
+	if strings.Join(dropped, " ") != "ratio" || len(fitted.Columns) != 4 || fitted.Width() > 40 {
+		var b strings.Builder
+		_ = fitted.Text(&b)
+		t.Errorf("dropped %q, %d wide:\n%s", dropped, fitted.Width(), b.String())
+	}
+}
+
 // TestAppendNumber guards that numbers have the same digits as those of package strconv.
 func TestAppendNumber(t *testing.T) {
 	values := []float64{0, math.Copysign(0, -1), 1e-6, 0.1 + 0.2, 1e9, 1e15, 1e21, math.MaxFloat64, math.SmallestNonzeroFloat64, 123456789.123456, 999999999.999999}

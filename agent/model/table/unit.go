@@ -29,7 +29,7 @@ var (
 	Digits       = Unit{"", 1, fourDigits}
 	Count        = Unit{"", 1, decimals(0)}
 	PerSecond    = Unit{"/s", 1, decimals(2)}
-	PerMinute    = Unit{"", 1, decimals(2)} // tpmC, whose name contains the unit
+	PerMinute    = Unit{"", 1, fourDigits} // tpmC, whose name contains the unit
 	Microseconds = Unit{"µs", 1e6, fourDigits}
 	BytesExact   = Unit{"B", 1, fourDigits}
 	Seconds      = Unit{"s", 1, fourDigits}

@@ -35,7 +35,7 @@ func TestConditions(t *testing.T) {
 // prints none of transactions.
 func TestConditionOfOperations(t *testing.T) {
 	row := &Row{Values: tool.Values{{Measure: tool.Throughput, Value: 900.0}, {Measure: tool.TpmC, Value: 100.0}}, LatencyOperation: "read", Latency: map[string]float64{"p95": 0.101}}
-	for text, want := range map[string]string{"p95>100ms": "101.00 ms (read)", "tpmc<=100": "100.00", "tps<1000": "900.00"} {
+	for text, want := range map[string]string{"p95>100ms": "101.00 ms (read)", "tpmc<=100": "100.0", "tps<1000": "900.00"} {
 		c, err := ParseCondition(text)
 		if err != nil {
 			t.Fatal(err)

@@ -47,6 +47,10 @@ const (
 // Trust returns what a reader has to know before believing a run's numbers.
 func Trust(h *record.History, row *Row) []Finding {
 	j := &judge{h: h, row: row}
+	if isEmpty(h, row) {
+		j.add(Warning, "the run %s before it measured anything", row.Outcome())
+		return j.findings
+	}
 	j.outcome()
 	j.errors()
 	j.machines()
@@ -77,6 +81,12 @@ type judge struct {
 
 func (j *judge) add(level Level, format string, args ...any) {
 	j.findings = append(j.findings, Finding{level, fmt.Sprintf(format, args...)})
+}
+
+// isEmpty reports whether a run ended without success and without a value.
+func isEmpty(h *record.History, row *Row) bool {
+	outcome := h.Snapshot.Meta.Outcome
+	return outcome != "" && outcome != rundir.Succeeded && h.Intervals.N == 0 && h.Snapshot.Summary == nil
 }
 
 func (j *judge) outcome() {
@@ -354,7 +364,7 @@ func (j *judge) coverage(silent map[string]bool) {
 			verb = " were"
 		}
 		text := table.Join(names) + verb + " sampled for " + first.Coverage.String()
-		if first.Missed > 0 {
+		if first.Missed > 0 && j.h.Snapshot.Meta.Import == nil { // no agent sampled beside an imported log
 			text += fmt.Sprintf("; the agent missed %s", table.Plural(first.Missed, "sample"))
 			if late == "" {
 				text += ", because it or its machine stood still, or it did not follow the run all the time"

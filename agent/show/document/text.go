@@ -133,5 +133,5 @@ func (b *Block) drawn() string {
 	for i := range b.Drawings {
 		titles[i] = b.Drawings[i].Title
 	}
-	return "Drawn in the HTML format: " + strings.Join(titles, ", ")
+	return "Charts, with -o report.html: " + strings.Join(titles, ", ")
 }

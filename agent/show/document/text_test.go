@@ -19,7 +19,7 @@ func TestTextOfNarrowTerminal(t *testing.T) {
 
 first
 of the first
-Drawn in the HTML format: tps
+Charts, with -o report.html: tps
 
 second
 of the second

@@ -11,6 +11,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/benchwatch/benchwatch/agent/base/series"
@@ -438,7 +439,14 @@ func addSettings(d *document.Document, clusters []review.ClusterSettings, change
 	d.Add("settings", "Settings of the servers", append(blocks, document.List(unknown...))...)
 }
 
+// messageBlocks returns the messages of the tool; none if the reason of a failure has all of them.
 func messageBlocks(r *review.Run) []document.Block {
+	isRepeated := func(m string) bool {
+		return slices.ContainsFunc(r.Failure, func(f rundir.Fact) bool { return strings.Contains(f.Value, table.Plain(m)) })
+	}
+	if int(r.MessageCount) == len(r.Messages) && !slices.ContainsFunc(r.Messages, func(m string) bool { return !isRepeated(m) }) {
+		return nil
+	}
 	code := ""
 	for _, m := range r.Messages {
 		code += m + "\n"
