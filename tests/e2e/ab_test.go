@@ -64,7 +64,7 @@ func TestToggleKilled(t *testing.T) {
 		journals, err := filepath.Glob(filepath.Join(data, "sweeps", ".toggles-*", "*.json"))
 		must(t, err)
 		next, said := command("runs")
-		if err := next.Run(); err != nil && !strings.Contains(said.String(), "no runs yet") { // killed too early
+		if err := next.Run(); err != nil && !strings.Contains(said.String(), "does not exist") { // killed too early
 			t.Fatalf("%v\n%s", err, said)
 		}
 		if len(journals) > 0 {

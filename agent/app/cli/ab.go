@@ -71,7 +71,7 @@ func newAB() *cobra.Command {
 	r.measure = "tps"
 	cmd.text(&r.measure, "measure", "NAME", "Measure to compare; tps, qps, p95, or the id of a measure of servers or machines")
 	cmd.text(&r.limit, "limit", "PERCENT", "Smallest difference that matters; arms that differ less are equivalent (default: the smallest of --fail-if, else 5%)")
-	cmd.texts(&r.failIf, "fail-if", "LIMIT", "Exit with 3 if this limit is broken, such as 'tps<-5%'; run until that is decided; also p99>+10% (relative to a), errors>1%; repeatable")
+	cmd.texts(&r.failIf, "fail-if", "LIMIT", "Exit with 3 if this is broken: 'tps<-5%', 'p99>+10%'; run until it is decided; a sign is relative to a; also errors>1%; repeatable")
 	cmd.toggle(&r.strict, "strict", "Exit with 4 if a limit or the comparison is undecided; the comparison without --fail-if")
 	r.control = true
 	cmd.toggle(&r.control, "control",

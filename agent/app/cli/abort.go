@@ -21,7 +21,7 @@ type aborting struct {
 
 func addAborting(cmd command) *aborting {
 	a := &aborting{}
-	cmd.texts(&a.texts, "abort-when", "CONDITION", "End the run when this holds, such as 'lag>10s'; also flow_control>40%, errors>1%, 'p99>1s for 5s' or 'promql:EXPRESSION'; repeatable")
+	cmd.texts(&a.texts, "abort-when", "CONDITION", "End the run (status 5) if this holds: 'lag>10s'; also flow_control>40%, errors>1%, 'p99>1s for 5s' or 'promql:EXPRESSION'; repeatable")
 	return a
 }
 

@@ -65,12 +65,12 @@ var exitStatuses = []struct{ status, meaning string }{
 	{strconv.Itoa(exitFailure),
 		"The command failed. `health`: the agent is not healthy. `sweep`: a step failed. `ab`: the runs of one " +
 			"variant failed twice in a row. `parse`: no output of a tool was recognised. `status --once`: no server " +
-			"answered"},
+			"answered. `run -`: the tool's output shows a failure, or has no summary"},
 	{strconv.Itoa(exitUsage), "The command line is wrong"},
 	{strconv.Itoa(exitLimit), "`compare` and `ab` with `--fail-if`: a limit is broken. `run --require`, also after `group attach`: the run does not meet a requirement"},
 	{strconv.Itoa(exitUnclear),
 		"`compare` and `ab` with `--fail-if --strict`: the runs don't show whether a limit is broken. `ab --strict` " +
-			"without a limit: undecided. `run --require`, also after `group attach`: the run has no such value"},
+			"without a limit: undecided. `run --require`, also after `group attach`: the run has no such value, or is lost"},
 	{strconv.Itoa(exitAborted), "`run --abort-when`: a condition held, and the tool was ended"},
 	{strconv.Itoa(exitOwnFailure), "`run`: benchwatch failed before it started the tool"},
 	{strconv.Itoa(exitCantRun), "`run` and `sweep`: the tool can't be executed"},

@@ -39,14 +39,14 @@ type compareCommand struct {
 
 func newCompare() *cobra.Command {
 	cmd := newCommand("compare", "Compare runs or groups of runs; fail a pipeline (--fail-if).",
-		"benchwatch compare version=1.2 version=1.3 --fail-if 'tps<-5%' --strict")
+		"benchwatch compare last~1 last")
 	r := &compareCommand{}
 	cmd.arguments(&r.specs, "GROUP...", "Ids, last, last~1, labels k=v or last=N, the first is the baseline; an id may be its beginning; "+
 		"ids with commas are one group; several labels with commas; last=N, also with labels, are the N newest others")
 	r.declareFormat(cmd,
 		"text, markdown, csv, json, html, svg or junit; svg is one figure over --x (default: by the name of the "+
 			"file, else text)", "text", "markdown", "csv", "json", "html", "svg", "junit")
-	cmd.texts(&r.failIf, "fail-if", "LIMIT", "Exit with 3 if a group is beyond this, such as 'tps<-5%'; by more than noise; also p99>+10% (relative to the baseline), lag>10s, errors>1%; repeatable")
+	cmd.texts(&r.failIf, "fail-if", "LIMIT", "Exit with 3 if a group is beyond this, such as 'tps<-5%' or 'p99>+10%'; with a sign by more than noise; also lag>10s, errors>1%; repeatable")
 	cmd.toggle(&r.strict, "strict", "Exit with 4, not 0, if the runs don't show whether a limit of --fail-if is broken")
 	cmd.text(&r.x, "x", "NAME", "Fact, label or server setting along the axis; with it, one group is enough (default: the fact that varies, preferably threads)")
 	cmd.text(&r.lines, "lines", "NAME,NAME...", "Facts, labels or settings with one line per value; in addition to the groups; run draws a line for each run (default: all that vary)")

@@ -51,7 +51,9 @@ type dataFlags struct {
 
 func (f *dataFlags) declare(cmd command) {
 	f.configFlags.declare(cmd)
-	cmd.text(&f.dataDirFlag, "data-dir", "DIR", "Folder of the runs, else ~/.local/share/benchwatch; with the service /var/lib/benchwatch (default: data_dir of the configuration)")
+	cmd.text(&f.dataDirFlag, "data-dir", "DIR", "Folder of runs, else in /var/lib or ~/.local/share; "+
+		"$BENCHWATCH_DATA_DIR, else /var/lib/benchwatch (root or a shared agent), else benchwatch in $XDG_DATA_HOME "+
+		"or ~/.local/share (default: data_dir of the configuration)")
 }
 
 // same returns the flags with which another command finds the same runs, after a space.

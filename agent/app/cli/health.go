@@ -2,11 +2,13 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -55,6 +57,9 @@ func (h *healthCommand) run(s Streams) error {
 	// Ignore proxies of the environment: the agent is on this machine.
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := client.Do(request)
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		err = fmt.Errorf("no agent answers at %s", request.URL.Host)
+	}
 	if err != nil {
 		return withHint(fmt.Errorf("check health: %w", err), "start an agent, or give its address with --address")
 	}

@@ -99,7 +99,7 @@ func (m *markCommand) run(s Streams) error {
 			fmt.Fprintf(s.Out, "no active run: marked the time axis at %s\n", at.Format(time.TimeOnly))
 		}
 		if _, ok := rundir.Agent(dataDir); !ok {
-			s.notice("no agent uses %s: the next one delivers the marker", dataDir)
+			s.notice("no agent uses %s: the marker is kept for the next one, which sends it to Grafana", dataDir)
 		}
 	}
 	if m.format == jsonFormat {

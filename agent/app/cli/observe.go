@@ -38,7 +38,7 @@ func addObserving(cmd command, logLevel string) *observing {
 	o.dataFlags.declare(cmd)
 	o.logFlags.declare(cmd, logLevel)
 	cmd.texts(&o.addresses, "web.listen-address", "ADDR",
-		fmt.Sprintf("Address of metrics and live page; repeatable (default: 127.0.0.1:%d)", defaultPort))
+		fmt.Sprintf("Address of metrics and live page, else 127.0.0.1:%d; repeatable", defaultPort))
 	cmd.text(&o.webConfig, "web.config.file", "FILE",
 		"File that enables TLS or authentication; in the format of the Prometheus exporters")
 	cmd.text(&o.externalURL, "web.external-url", "URL",

@@ -51,12 +51,14 @@ func (o *output) declareAll(cmd command) {
 // check returns an error if the file can't be written, before the work is done. Without --format, it takes the format
 // from the file's extension.
 func (o *output) check() error {
-	extension := strings.TrimPrefix(filepath.Ext(o.file), ".")
-	if format := cmp.Or(extensions[extension], extension); o.format == "" && slices.Contains(o.formats, format) {
-		o.format = format
-	}
 	if o.file == "" || o.file == "-" {
 		return nil
+	}
+	if extension := strings.TrimPrefix(filepath.Ext(o.file), "."); o.format == "" && len(o.formats) > 0 && extension != "" {
+		extension = strings.ToLower(extension)
+		if o.format = cmp.Or(extensions[extension], extension); !slices.Contains(o.formats, o.format) {
+			return &exitError{Status: exitUsage, Err: fmt.Errorf("%s: no format has this ending", o.file), Hint: o.endings()}
+		}
 	}
 	if info, err := os.Stat(o.file); err == nil && info.IsDir() {
 		return fmt.Errorf("%s is a directory: name a file", o.file)
@@ -69,6 +71,16 @@ func (o *output) check() error {
 		return fmt.Errorf("write: %s is not a directory", filepath.Dir(o.file))
 	}
 	return nil
+}
+
+// endings says how a file chooses a format.
+func (o *output) endings() string {
+	usual := map[string]string{"markdown": "md", text: "txt"}
+	var all []string
+	for _, format := range o.formats {
+		all = append(all, "."+cmp.Or(usual[format], format))
+	}
+	return "use " + strings.Join(all, ", ") + " or --format"
 }
 
 // screen is the terminal that the output goes to; zero for a file.

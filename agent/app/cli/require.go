@@ -6,6 +6,7 @@ import (
 
 	"github.com/benchwatch/benchwatch/agent/run/record"
 	"github.com/benchwatch/benchwatch/agent/run/review"
+	"github.com/benchwatch/benchwatch/agent/run/rundir"
 )
 
 // requiring are the conditions of --require.
@@ -28,6 +29,11 @@ func (r *requiring) check() error {
 	return nil
 }
 
+// didFail reports whether the run failed or was lost.
+func didFail(h *record.History) bool {
+	return h.Snapshot.Meta.Outcome == rundir.Failed || h.Snapshot.Meta.Outcome == rundir.Lost
+}
+
 // verdict returns the error of a run that does not meet its requirements, nil if it does. They are unknown if the run
 // could not be read (nil).
 func (r *requiring) verdict(h *record.History) error {
@@ -37,6 +43,9 @@ func (r *requiring) verdict(h *record.History) error {
 	row := review.Row{}
 	if h != nil {
 		row = review.NewObservedRow(h)
+	}
+	if h != nil && h.Snapshot.Meta.Outcome == rundir.Lost {
+		return &exitError{Status: exitUnclear, Err: fmt.Errorf("--require: the run is lost: %s", h.Snapshot.Meta.Reason)}
 	}
 	results := review.Requirements(r.texts, &row)
 	var failed []string

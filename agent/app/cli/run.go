@@ -161,7 +161,13 @@ func (f *runFlags) run(out console) error {
 	case end.status != 0:
 		return &exitError{Status: end.status}
 	}
-	return r.require.verdict(h)
+	if err := r.require.verdict(h); err != nil {
+		return err
+	}
+	if r.isPiped() && h != nil && didFail(h) { // the outcome was printed, and no exit status of the tool is known
+		return &exitError{Status: exitFailure}
+	}
+	return nil
 }
 
 // check checks the options that need no configuration.

@@ -3,11 +3,13 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -137,7 +139,15 @@ func catchSignals() chan os.Signal {
 
 func cantStart(err error) error {
 	status := exitOwnFailure
+	lookup, isLookup := errors.AsType[*exec.Error](err)
 	switch {
+	case isLookup && errors.Is(err, exec.ErrNotFound):
+		if strings.Contains(lookup.Name, " ") {
+			return &exitError{Status: exitNotFound, Hint: "leave out the quotes",
+				Err: fmt.Errorf("%q was not found in $PATH", lookup.Name)}
+		}
+		return &exitError{Status: exitNotFound, Hint: "install it, or give its full path",
+			Err: fmt.Errorf("%s was not found in $PATH", lookup.Name)}
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
 		status = exitNotFound
 	case errors.Is(err, fs.ErrPermission):

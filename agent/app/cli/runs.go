@@ -24,8 +24,10 @@ import (
 type runsCommand struct {
 	*store
 	runFilter
-	last   int
-	format string
+	last int
+	// lastSet: --last was given.
+	lastSet bool
+	format  string
 }
 
 // newRuns returns `runs`, which lists runs without a command below it.
@@ -44,7 +46,10 @@ func newRunsList(name string) *cobra.Command {
 	r.runFilter.declare(cmd)
 	addFormat(cmd, &r.format, text, jsonFormat)
 	r.store = addReadingStore(cmd)
-	return cmd.does(r.run)
+	return cmd.does(func(s Streams) error {
+		r.lastSet = cmd.Flags().Changed("last")
+		return r.run(s)
+	})
 }
 
 // runFilter chooses runs by their facts.
@@ -91,7 +96,7 @@ func (f *runFilter) wanted(m *rundir.Meta) bool {
 }
 
 func (r *runsCommand) run(s Streams) error {
-	if r.last < 0 {
+	if r.lastSet && r.last < 1 {
 		return &exitError{Status: exitUsage, Err: fmt.Errorf("--last %d: at least 1", r.last), Hint: "benchwatch runs --last 20"}
 	}
 	if err := r.check(time.Now()); err != nil {

@@ -29,7 +29,7 @@ type labelledRun struct {
 }
 
 func newRunsLabel() *cobra.Command {
-	cmd := newCommand("label", "Set labels of closed runs, such as keep.",
+	cmd := newCommand("label", "Set labels of closed runs. keep=yes protects a run from the limits of runs rm.",
 		"benchwatch runs label last keep=yes")
 	r := &runsLabelCommand{}
 	cmd.arguments(&r.words, "RUN... NAME=VALUE...", "Ids of runs or their beginnings, and labels; NAME= removes a label")

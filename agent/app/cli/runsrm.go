@@ -55,7 +55,7 @@ func newRunsRemove() *cobra.Command {
 	cmd := newCommand("rm", "Remove runs with all recorded data, by name, age, number or size.",
 		"benchwatch runs rm --older-than=90d --label team=storage --dry-run")
 	r := &runsRemoveCommand{}
-	cmd.arguments(&r.names, "[RUN...]", "Id of a run or its beginning; or the flags below choose runs")
+	cmd.arguments(&r.names, "[RUN...]", "Id of a run, its beginning, last or last~1; or the flags below choose runs")
 	cmd.text(&r.olderThan, "older-than", "AGE", "Runs that were closed longer ago, such as 90d or 12h")
 	cmd.whole(&r.maxCount, "max-count", "N", "Runs beyond the newest N")
 	cmd.text(&r.maxSize, "max-size", "SIZE", "Runs beyond this total, such as 50GiB; counted from the newest run")

@@ -82,13 +82,14 @@ func (s *store) loadToRead(streams Streams) error {
 	return s.openRuns(streams)
 }
 
-// exists checks that the data directory that --data-dir names exists. Any other one appears with its first run.
+// exists checks that the data directory that --data-dir or the environment names exists. Any other one appears with its
+// first run.
 func (s *store) exists() error {
 	info, err := os.Stat(s.dataDir)
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && s.dataDirFlag == "": // nothing was recorded yet
+	case errors.Is(err, fs.ErrNotExist) && s.dataDirFlag == "" && s.dataDir != os.Getenv(rundir.DataDirVariable): // nothing was recorded yet
 	case errors.Is(err, fs.ErrNotExist):
-		return s.noRuns()
+		return withHint(fmt.Errorf("data directory %s does not exist", s.dataDir), "the first benchwatch run creates it; "+hintDataDir)
 	case err != nil:
 		return fmt.Errorf("data directory: %w", err)
 	case !info.IsDir():

@@ -276,7 +276,8 @@ func (r *sweepCommand) fresh() (*sweep.Sweep, error) {
 	}
 	if r.stopWhen != "" {
 		if err := sweep.CheckStop(r.stopWhen); err != nil {
-			return nil, r.wrong(fmt.Errorf("--stop-when %w", err))
+			return nil, &exitError{Status: exitUsage, Err: fmt.Errorf("--stop-when %w", err),
+				Hint: "for example: --stop-when 'p95>100ms', or --stop-when 'gain<5% for 2 steps'"}
 		}
 	}
 	if err := r.checkCommands(sets); err != nil {

@@ -71,6 +71,9 @@ func (r *abCommand) addToggle(p *ab.Plan) error {
 		p.Arms = append(p.Arms, ab.Arm{Name: armNames[i], Values: map[string]string{ab.ValueName: v}})
 	}
 	p.Toggle = t
+	if t.IsCommand() { // a mistyped statement, too
+		r.streams.notice("--toggle is run as a shell command: %s", t.Text)
+	}
 	if t.IsStatement() {
 		return r.addServers(t)
 	}

@@ -14,14 +14,17 @@ import (
 
 // nearMisses are the names under which people expect a command. A name below a command has both words.
 var nearMisses = []struct{ command, names string }{
-	{"run", "exec, start"},
+	{"run", "exec, start, record, bench"},
 	{"runs", "list, ls, ps, runs ls"},
 	{"runs rm", "delete, remove, rm, runs delete, runs remove"},
 	{"runs rm --older-than=90d", "clean, prune, runs prune, runs clean"},
 	{"runs import", "import"},
-	{"report", "graph, inspect, result, results, show, view, runs show, runs report, runs logs"},
+	{"runs label", "label, tag"},
+	{"report", "analyse, analyze, cat, graph, info, inspect, result, results, show, view, runs show, runs report, runs logs"},
+	{"report last", "runs last"},
 	{"report or benchwatch runs import", "log, logs"},
 	{"compare", "diff, runs compare"},
+	{"compare --x or benchwatch report", "plot"},
 	{"history", "trend"},
 	{"status", "monitor, top, watch"},
 	{"replay", "demo, example"},
@@ -32,7 +35,7 @@ var nearMisses = []struct{ command, names string }{
 	{"archive pull", "download, pull, archive download, archive fetch"},
 	{"archive list", "archive ls"},
 	{"init", "config, configure, install, setup"},
-	{"agent", "daemon, serve, server"},
+	{"agent", "daemon, open, serve, server, ui, web"},
 	{"doctor", "check"},
 	{"dashboards import", "dashboard"},
 	{"group attach", "group join"},
@@ -62,6 +65,7 @@ func usageError(cmd *cobra.Command, err error, args []string) error {
 			wrong = given[0]
 		}
 		hint = hintCommand(cmd, wrong)
+		err = errors.New(strings.TrimSuffix(err.Error(), ` for "`+cmd.CommandPath()+`"`)) // cobra's
 	}
 	if hint == "" {
 		hint = "see " + cmd.CommandPath() + " --help"
@@ -81,7 +85,7 @@ func hintFlag(cmd *cobra.Command, unknown string, args []string) string {
 		return "did you mean " + flag + "?"
 	}
 	if argumentName(cmd) == "COMMAND" && !slices.Contains(args, "--") {
-		return "write options of the benchmark after its name: " + cmd.CommandPath() + " sysbench … run"
+		return "write options of the benchmark after its name: " + cmd.CommandPath() + " sysbench … run, or see " + cmd.CommandPath() + " --help"
 	}
 	return ""
 }
@@ -90,6 +94,9 @@ func hintFlag(cmd *cobra.Command, unknown string, args []string) string {
 func hintCommand(cmd *cobra.Command, wrong string) string {
 	word := strings.ToLower(wrong)
 	isTool := func(t *tool.Tool) bool { return slices.Contains(t.Programs, word) }
+	if !cmd.HasParent() && slices.Contains([]string{"stop", "end", "kill"}, word) {
+		return "Ctrl-C ends a run"
+	}
 	switch other := meant(strings.TrimSpace(below(cmd) + " " + word)); {
 	case other != "":
 		return "did you mean benchwatch " + other + "?"

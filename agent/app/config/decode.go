@@ -145,7 +145,7 @@ func (d *decoder) section(s reflect.Value, n *yaml.Node, path string) error {
 		at := join(path, p.key.Value)
 		i := slices.IndexFunc(fields, func(f field) bool { return f.name == p.key.Value })
 		if i < 0 {
-			return d.problem(p.key, at, "unknown key: expected one of %s", fieldNames(fields))
+			return d.problem(p.key, at, "unknown key: %s", expectedKeys(p.key.Value, fields))
 		}
 		d.positions[at] = p.key
 		if isNull(p.value) {

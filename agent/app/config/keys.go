@@ -72,6 +72,20 @@ func kindOf(t reflect.Type) string {
 	}[t.Kind()]
 }
 
+// expectedKeys says what a section has instead of an unknown key. A secret is never in the file itself.
+func expectedKeys(unknown string, fields []field) string {
+	var sources []string
+	for _, f := range fields {
+		if strings.HasPrefix(f.name, unknown+"_") {
+			sources = append(sources, f.name)
+		}
+	}
+	if slices.Contains([]string{"password", "token", "credentials"}, unknown) && len(sources) > 0 {
+		return strings.TrimSuffix(unknown, "s") + "s come from " + strings.Join(sources, " or ")
+	}
+	return "expected one of " + fieldNames(fields)
+}
+
 func fieldNames(fields []field) string {
 	names := make([]string, len(fields))
 	for i, f := range fields {

@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/common/model"
@@ -186,7 +187,6 @@ func (d *doctor) targets(ctx context.Context) {
 		d.add("targets", Skipped, "targets", "the configuration has none", "add targets, or use benchwatch run --sample")
 		return
 	}
-	const login = "check address, user and password; docs/databases.md has the privileges"
 	tested := map[string]Tested{}
 	for _, t := range TestTargets(ctx, d.c.EngineTargets(discard)) {
 		tested[t.Name] = t
@@ -200,14 +200,14 @@ func (d *doctor) targets(ctx context.Context) {
 		case now.Up:
 			d.add("targets", OK, name, strings.TrimRight(fmt.Sprintf("the agent samples %s: %s %s", t.Address, now.Version, now.Role), " "), "")
 		case found:
-			d.add("targets", Failed, name, fmt.Sprintf("the agent does not sample %s: %s", t.Address, secret.Text(now.State)), login)
+			d.add("targets", Failed, name, fmt.Sprintf("the agent does not sample %s: %s", t.Address, secret.Text(now.State)), remedy(now.State))
 		case d.servers != nil:
 			d.add("targets", Failed, name, "the agent does not sample it: its log has the reason",
 				"let the agent read password_file and the files of tls, then reload it")
 		case !readable:
 			d.add("targets", Failed, name, "its password or certificate can't be read", "check password_file and tls")
 		case !own.Answers:
-			d.add("targets", Failed, name, fmt.Sprintf("%s: %s", own.Address, own.Error), login)
+			d.add("targets", Failed, name, reason(own.Address, own.Error), remedy(own.Error))
 		default:
 			d.add("targets", OK, name, strings.TrimRight(fmt.Sprintf("%s answers: %s %s", own.Address, own.Version, own.Role), " "), "")
 		}
@@ -215,6 +215,22 @@ func (d *doctor) targets(ctx context.Context) {
 			d.add("targets", Warning, name, "not readable: "+missing, "docs/databases.md has the statements")
 		}
 	}
+}
+
+// reason is why a server does not answer, with its address.
+func reason(address, text string) string {
+	if strings.Contains(text, address) {
+		return text
+	}
+	return address + ": " + text
+}
+
+// remedy is what helps with a server that does not answer.
+func remedy(text string) string {
+	if strings.Contains(text, syscall.ECONNREFUSED.Error()) {
+		return "start the server, or correct the address"
+	}
+	return "check address, user and password; docs/databases.md has the privileges"
 }
 
 // query returns Prometheus's current values for an expression, one for each series, and the date of

@@ -109,6 +109,9 @@ func (t *Toggle) IsStatement() bool {
 	})
 }
 
+// IsCommand reports whether a shell runs the toggle.
+func (t *Toggle) IsCommand() bool { return !t.IsStatement() && !request.MatchString(t.Text) }
+
 // change is one switch of one server, or of the setting of a request or command.
 type change struct {
 	Server Server `json:"server,omitzero"`

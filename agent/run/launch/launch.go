@@ -247,11 +247,10 @@ func Pipe(ctx context.Context, dir rundir.Directory, r io.Reader, show io.Writer
 		now := m.Axis(clock.System).At(boot).UTC()
 		m.EndedAt = &now
 		m.OutputLost = errors.Is(err, errWrite)
-		m.Outcome = rundir.Succeeded
 		if errors.Is(err, context.Canceled) {
 			m.Outcome = rundir.Interrupted
 		}
-		m.Conclude(rundir.Output{})
+		m.Conclude(rundir.Output{}) // until the output has been read to its end
 	})
 	if errors.Is(err, context.Canceled) {
 		err = nil

@@ -227,7 +227,7 @@ func TestPipe(t *testing.T) {
 		if err := Pipe(t.Context(), dir, strings.NewReader("one\ntwo\n"), closed{}); err != nil {
 			t.Fatal(err)
 		}
-		if got := read(t, dir, rundir.StdoutFile); got != "one\ntwo\n" || load(t, dir).Outcome != rundir.Succeeded {
+		if got := read(t, dir, rundir.StdoutFile); got != "one\ntwo\n" || load(t, dir).Outcome != rundir.Lost {
 			t.Errorf("%q, %s", got, load(t, dir).Outcome)
 		}
 	})

@@ -28,7 +28,7 @@ func TestPipeOnAFullDisk(t *testing.T) {
 		err = Pipe(context.Background(), dir, strings.NewReader(strings.Repeat("x", size)), nil)
 		meta, loadErr := dir.Load()
 		switch lost := size > 1<<20; {
-		case !lost && (err != nil || loadErr != nil || meta.Outcome != rundir.Succeeded || meta.OutputLost):
+		case !lost && (err != nil || loadErr != nil || meta.Outcome != rundir.Lost || meta.OutputLost):
 			t.Errorf("%d bytes: %v, %v, %s", size, err, loadErr, meta.Outcome)
 		case lost && !errors.Is(err, syscall.ENOSPC):
 			t.Errorf("%d bytes: %v", size, err)

@@ -33,7 +33,10 @@ var conditionText = regexp.MustCompile(`^\s*([a-z][a-z0-9_.]*)\s*(<=|>=|<|>)\s*(
 
 // ParseCondition reads tps<1000, p95>100ms, lag>10s, errors>1% and the like.
 func ParseCondition(text string) (*Condition, error) {
-	c, err := ParseRelative(text)
+	c, err := parse(text)
+	if err == nil {
+		err = c.checkUnit()
+	}
 	if err == nil && c.Relative {
 		return nil, fmt.Errorf("%q: a change relative to a baseline can only be used to compare runs", c.text)
 	}
@@ -120,6 +123,24 @@ func ParseName(name string) (*Condition, error) {
 // a throughput that is more than 5 % lower, p99>+10% by a latency more than 10 %
 // higher. A relative bound has a sign.
 func ParseRelative(text string) (*Condition, error) {
+	c, err := parse(text)
+	if err != nil {
+		return nil, err
+	}
+	if unit, known := c.wanted(); known && unit != "%" && c.unit == "%" && !c.Relative && c.name != "errors" {
+		sign, side := "+", "above"
+		if c.Compare[0] == '<' {
+			sign, side = "-", "below"
+		}
+		percent := strconv.FormatFloat(c.Bound*100, 'g', 6, 64)
+		return nil, fmt.Errorf("%q: a change needs a sign: %s%s%s%s%% (%s %% %s the baseline)",
+			c.text, c.name, c.Compare, sign, percent, percent, side)
+	}
+	return c, c.checkUnit()
+}
+
+// parse reads a condition without looking at its measure.
+func parse(text string) (*Condition, error) {
 	m := conditionText.FindStringSubmatch(text)
 	if m == nil {
 		return nil, fmt.Errorf("%q is not like p95>100ms, tps<1000, lag>10s or errors>0", text)
@@ -146,7 +167,7 @@ func ParseRelative(text string) (*Condition, error) {
 		}
 		c.Bound++
 	}
-	return c, c.checkUnit()
+	return c, nil
 }
 
 // checkUnit refuses names that no measure has, and units that do not fit the measure.
@@ -162,8 +183,8 @@ func (c *Condition) checkUnit() error {
 	switch wanted, known := c.wanted(); {
 	case !known:
 		return c.unknown()
-	case wanted == "s" && !isTime:
-		return fmt.Errorf("%q: %s needs its unit, as %s%s5ms", c.text, c.name, c.name, c.Compare)
+	case (wanted == "s" || wanted == "ms") && !isTime:
+		return fmt.Errorf("%q: %s needs its unit, as %s%s5%s", c.text, c.name, c.name, c.Compare, wanted)
 	case wanted == "%" && c.unit != "%":
 		return fmt.Errorf("%q: %s is a share, as %s%s40%%", c.text, c.name, c.name, c.Compare)
 	case wanted == "B" && !isSize:
@@ -186,18 +207,20 @@ func (c *Condition) unknown() error {
 			"measure of servers or machines, such as threads_running or cpu_busy", c.text, c.name, strings.Join(names, ", "))
 }
 
-// wanted returns the unit that the measure needs: s, %, B or none.
+// wanted returns the unit that the measure needs, one of time as it is usual for the measure: s, ms, %, B or none.
 func (c *Condition) wanted() (unit string, known bool) {
 	if isStatistic(c.name) {
-		return "s", true
+		return "ms", true
 	}
 	for _, m := range conditionMeasures() {
 		if m.Condition != c.name {
 			continue
 		}
 		switch m.Unit.Sign {
-		case table.Seconds.Sign, table.Milliseconds.Sign:
+		case table.Seconds.Sign:
 			return "s", true
+		case table.Milliseconds.Sign:
+			return "ms", true
 		case table.Percent.Sign:
 			return "%", true
 		case table.Mebibytes.Sign:

@@ -55,11 +55,14 @@ func At(dataDir, id string) Directory { return Directory(filepath.Join(Root(data
 // systemDataDir is where root and the packaged agent store runs.
 var systemDataDir = "/var/lib/benchwatch"
 
+// DataDirVariable is the environment variable that names the data directory.
+const DataDirVariable = "BENCHWATCH_DATA_DIR"
+
 // DefaultDataDir is the data directory unless a flag or the configuration sets another:
 // $BENCHWATCH_DATA_DIR; /var/lib/benchwatch for root, and for all users while an agent there shares
 // its runs folder; otherwise benchwatch in $XDG_DATA_HOME or ~/.local/share.
 func DefaultDataDir() string {
-	if dir := os.Getenv("BENCHWATCH_DATA_DIR"); dir != "" {
+	if dir := os.Getenv(DataDirVariable); dir != "" {
 		return dir
 	}
 	if os.Geteuid() == 0 || hasSharedAgent(systemDataDir) {

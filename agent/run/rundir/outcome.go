@@ -48,7 +48,7 @@ type Output struct {
 //
 // A run that a condition ended is aborted. Interrupted is always kept, since only the sender of the
 // signal knows about it. Any other outcome in m applies if neither exit status nor output decides,
-// as for a run whose output came through a pipe.
+// as for a run that an older version recorded.
 //
 // It also sets a verb and labels that only the output shows.
 func (m *Meta) Conclude(out Output) {

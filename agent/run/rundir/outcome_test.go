@@ -27,7 +27,7 @@ func TestConclude(t *testing.T) {
 		"first lost, then output is read": {Meta{End: End{Outcome: Lost, Reason: "x"}}, Output{Complete: true}, Succeeded, ""},
 		"abandoned copy":                  {Meta{}, Output{Missing: "it was removed there"}, Lost, "it was removed there"},
 		"abandoned copy of a failed run":  {Meta{End: End{ExitCode: exit(1)}}, Output{Missing: "it was removed there"}, Failed, "exit status 1"},
-		"pipe closed":                     {Meta{End: End{Outcome: Succeeded}}, Output{}, Succeeded, ""},
+		"pipe closed, of version 0.1":     {Meta{End: End{Outcome: Succeeded}}, Output{}, Succeeded, ""},
 		"recorded as failed":              {Meta{End: End{Outcome: Failed, Reason: "x"}}, Output{}, Failed, "x"},
 		"pipe closed after an error":      {Meta{End: End{Outcome: Succeeded}}, Output{Complaint: "FATAL: x"}, Failed, "FATAL: x"},
 	} {
