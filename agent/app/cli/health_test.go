@@ -35,7 +35,7 @@ func TestHealth(t *testing.T) {
 		"url":             {[]string{"--address", server.URL}, 0, ""},
 		"url with a path": {[]string{"--address", server.URL + "/prefix/"}, 0, ""},
 		"not healthy":     {[]string{"--address", server.URL + "/ill"}, 1, "503 Service Unavailable"},
-		"nobody there":    {[]string{"--address", gone.URL}, 1, "connection refused"},
+		"nobody there":    {[]string{"--address", gone.URL}, 1, "no agent answers at"},
 		"no answer":       {[]string{"--address", hanging.URL, "--timeout", "10ms"}, 1, "deadline exceeded"},
 		"JSON":            {[]string{"--address", server.URL, "--format=json"}, 0, ""},
 		"not an address":  {[]string{"--address", "ftp://x"}, 2, "hint: "},
