@@ -257,6 +257,7 @@ func (t *Table) Fit(width int) (fitted *Table, dropped []string) {
 	drop(cut, func(i int) bool { return !fitted.Columns[i].Cut && !fitted.Columns[i].Kept })
 	if cut() {
 		least = narrowCut
+		fitted.cutPrefix()
 		clipHeads(narrowHead)
 	}
 	drop(cut, func(i int) bool { return !fitted.Columns[i].Cut })
@@ -275,6 +276,31 @@ func (t *Table) Fit(width int) (fitted *Table, dropped []string) {
 		}
 	}
 	return fitted, dropped
+}
+
+// cutPrefix removes what the heads of all kept columns begin with, such as "tool=", so that they differ when shortened.
+func (t *Table) cutPrefix() {
+	var kept []*Column
+	for i := range t.Columns {
+		if t.Columns[i].Kept {
+			kept = append(kept, &t.Columns[i])
+		}
+	}
+	if len(kept) < 2 {
+		return
+	}
+	prefix := kept[0].head()
+	for _, c := range kept[1:] {
+		for !strings.HasPrefix(c.head(), prefix) {
+			_, size := utf8.DecodeLastRuneInString(prefix)
+			prefix = prefix[:len(prefix)-size]
+		}
+	}
+	for _, c := range kept {
+		if rest := c.head()[len(prefix):]; rest != "" {
+			c.Head = rest
+		}
+	}
 }
 
 // isWider reports whether the lines of Text are longer than width, with texts cut to the width least.

@@ -83,10 +83,11 @@ func (j *judge) add(level Level, format string, args ...any) {
 	j.findings = append(j.findings, Finding{level, fmt.Sprintf(format, args...)})
 }
 
-// isEmpty reports whether a run ended without success and without a value.
+// isEmpty reports whether a run ended without success and without a value, and no file is damaged.
 func isEmpty(h *record.History, row *Row) bool {
 	outcome := h.Snapshot.Meta.Outcome
-	return outcome != "" && outcome != rundir.Succeeded && h.Intervals.N == 0 && h.Snapshot.Summary == nil
+	return outcome != "" && outcome != rundir.Succeeded && h.Intervals.N == 0 && h.Snapshot.Summary == nil &&
+		len(h.DamageLines()) == 0
 }
 
 func (j *judge) outcome() {

@@ -81,3 +81,13 @@ func TestTrustAgreesWithLimits(t *testing.T) {
 		}
 	}
 }
+
+// TestTrustOfAnEmptyRun guards that a run that failed at once has one line.
+func TestTrustOfAnEmptyRun(t *testing.T) {
+	h := &record.History{}
+	h.Snapshot.Meta.Outcome = rundir.Failed
+	row := NewRow(&h.Snapshot)
+	if got := Trust(h, &row); len(got) != 1 || got[0].Text != "the run failed before it measured anything" {
+		t.Errorf("%v", got)
+	}
+}
