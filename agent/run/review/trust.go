@@ -47,7 +47,7 @@ const (
 // Trust returns what a reader has to know before believing a run's numbers.
 func Trust(h *record.History, row *Row) []Finding {
 	j := &judge{h: h, row: row}
-	if isEmpty(h, row) {
+	if isEmpty(h) {
 		j.add(Warning, "the run %s before it measured anything", row.Outcome())
 		return j.findings
 	}
@@ -84,7 +84,7 @@ func (j *judge) add(level Level, format string, args ...any) {
 }
 
 // isEmpty reports whether a run ended without success and without a value, and no file is damaged.
-func isEmpty(h *record.History, row *Row) bool {
+func isEmpty(h *record.History) bool {
 	outcome := h.Snapshot.Meta.Outcome
 	return outcome != "" && outcome != rundir.Succeeded && h.Intervals.N == 0 && h.Snapshot.Summary == nil &&
 		len(h.DamageLines()) == 0
