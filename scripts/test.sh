@@ -117,7 +117,7 @@ mapfile -t repeated < <(grep -rlE "^func ($any)\(" "${concurrent[@]}" | xargs di
 # report or for a clock.
 served=(e2e cli unit)
 serving() {
-	suite e2e go_suite -tags e2e -count 1 -p 4 -parallel 3 -timeout 20m ./tests/e2e/engines ./tests/e2e/monitoring ./tests/e2e/groups ./tests/e2e ./tests/tutorials ./tests/e2e/...
+	suite e2e go_suite -tags e2e -count 1 -p 3 -parallel 3 -timeout 20m ./tests/e2e/engines ./tests/e2e/monitoring ./tests/e2e/groups ./tests/e2e ./tests/tutorials ./tests/e2e/...
 	suite cli go_suite -timeout 20m -parallel 8 ./agent/app/cli
 	suite unit go_suite -p 3 -timeout 20m "${sequential[@]}"
 }

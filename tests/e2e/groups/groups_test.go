@@ -254,7 +254,7 @@ func TestBadMachines(t *testing.T) {
 		"host key":          {[]string{"--ssh=ssh -F " + refused}, load(5), []string{"gen1: Host key verification failed", "hint: check the machine's host key"}},
 		"no benchwatch":     {[]string{"--remote-benchwatch=/no/such/benchwatch"}, load(5), []string{"gen1: ", "hint: install benchwatch there"}},
 		"other version":     {[]string{"--remote-benchwatch=" + other}, load(5), []string{"gen1: benchwatch 0.0.9 is there", "hint: install the same version on all machines"}},
-		"missing tool":      {nil, []string{"no-such-tool"}, []string{`gen1: exec: "no-such-tool"`}},
+		"missing tool":      {nil, []string{"no-such-tool"}, []string{"gen1: no-such-tool was not found in $PATH"}},
 		"an option as host": {[]string{"--on=-oProxyCommand=touch\x20pwned"}, load(5), []string{"is not the name of a machine"}},
 		"a name twice":      {[]string{"--run-id=other"}, load(5), []string{"name the same run"}},
 	} {
@@ -390,7 +390,7 @@ func TestGroupWithoutSSH(t *testing.T) {
 		}
 	}
 	m := l.load(t, "job")
-	if skew, ok := m.Group.Skew(); m.Outcome != rundir.Succeeded || !ok || skew > 0.1 {
+	if skew, ok := m.Group.Skew(); m.Outcome != rundir.Succeeded || !ok || skew > 1 { // of processes on a busy machine
 		t.Errorf("%s, skew %v %v", m.Outcome, skew, ok)
 	}
 	r := l.report(t, "job", rundir.GeneratorID("job", 1), rundir.GeneratorID("job", 2))
