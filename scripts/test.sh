@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Runs all tests, in three lanes at once: what waits for servers leaves the processor to what computes. Prints a line
-# for each suite, every 15 seconds what runs and how long the rest will take, the five slowest tests, and at the end
-# "N passed, N failed, N skipped".
+# Runs all tests: what computes beside what waits for servers. Prints a line for each suite, every 15 seconds what runs
+# and how long the rest will take, the five slowest tests, and at the end "N passed, N failed, N skipped".
 # The output of a suite is in build/test/, and is shown if the suite failed. The end of that,
 # where suites name what failed, is repeated before the last line. `make lint` is apart.
 set -euo pipefail
@@ -10,7 +9,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cd "$here/.."
 logs=build/test
 # Seconds of each suite: measured on two cores with a full build cache, replaced by those of the last run here.
-declare -A seconds=([unit]=120 [race]=420 [repeating]=65 [shipped]=140 [page]=125 [e2e]=450 [cli]=130)
+declare -A seconds=([unit]=60 [race]=420 [repeating]=65 [shipped]=170 [page]=150 [e2e]=450 [cli]=150)
 [[ ! -f $logs/seconds ]] || while read -r name took; do seconds[$name]=$took; done <"$logs/seconds"
 mkdir -p "$logs"
 # With -trimpath the build cache also serves a clone in another folder. A compiler that collects its garbage less often
@@ -77,7 +76,7 @@ progress() {
 			runs+=', '
 		done < <(sed -n 's/^start //p' "$logs/running")
 		longest=0
-		for left in "$(rest "${served[@]}")" "$(rest "${raced[@]}")" "$(rest "${other[@]}")"; do
+		for left in "$(rest "${waited[@]}")" "$(rest "${computed[@]}")"; do
 			longest=$((left > longest ? left : longest))
 		done
 		printf '%2d:%02d  %sabout %s s left\n' $((SECONDS / 60)) $((SECONDS % 60)) "$runs" "$longest"
@@ -113,42 +112,33 @@ any=$(IFS='|' && printf %s "${names[*]}")
 repeating="^($any)\$"
 mapfile -t repeated < <(grep -rlE "^func ($any)\(" "${concurrent[@]}" | xargs dirname | sort -u)
 
-# In each lane the longest suite is first, and several packages run at once: most of the time they wait, for what servers
-# report or for a clock.
-served=(e2e cli unit)
-serving() {
-	suite e2e go_suite -tags e2e -count 1 -p 3 -parallel 3 -timeout 20m ./tests/e2e/engines ./tests/e2e/monitoring ./tests/e2e/groups ./tests/e2e ./tests/tutorials ./tests/e2e/...
+# In each lane the longest suite is first. Most of the time several packages at once wait, for what servers report or for a
+# clock. A third lane saves no time on two cores, and servers then answer too late for some tests.
+waited=(e2e cli page)
+waiting() {
+	suite e2e go_suite -tags e2e -count 1 -p 3 -timeout 20m ./tests/e2e/engines ./tests/e2e/monitoring ./tests/e2e/groups ./tests/e2e ./tests/tutorials ./tests/e2e/...
 	suite cli go_suite -timeout 20m -parallel 8 ./agent/app/cli
-	suite unit go_suite -p 3 -timeout 20m "${sequential[@]}"
+	suite page tests/web/run.sh
 }
-raced=(race repeating)
-racing() {
+computed=(race repeating shipped unit)
+computing() {
 	suite race go_suite -race -p 3 -timeout 20m -skip "$repeating" "${concurrent[@]}"
 	suite repeating go_suite -p 3 -timeout 20m -run "$repeating" "${repeated[@]}"
-}
-other=(page shipped)
-others() {
-	suite page tests/web/run.sh
 	suite shipped go_suite -p 3 ./tests/... # rules, dashboards, containers
-}
-
-# lane PRIORITY COMMAND: in the background. The servers and agents of the tests get the processor when they need it.
-lanes=()
-lane() {
-	(
-		renice -n "$1" -p "$BASHPID" >/dev/null
-		"$2"
-	) &
-	lanes+=($!)
+	suite unit go_suite -p 3 -timeout 20m "${sequential[@]}"
 }
 
 progress &
 progress=$!
 trap 'kill "$progress" 2>/dev/null || true' EXIT
-lane 10 racing
-lane 10 others
-serving
-wait "${lanes[@]}"
+# What computes has a priority that leaves the processor to the servers and agents of the tests when they need it.
+(
+	renice -n 15 -p "$BASHPID" >/dev/null
+	computing
+) &
+computing=$!
+waiting
+wait "$computing"
 kill "$progress"
 wait "$progress" 2>/dev/null || true
 mv "$logs/seconds.new" "$logs/seconds"
