@@ -290,7 +290,7 @@ func TestProxies(t *testing.T) {
 			},
 		},
 		"thread": {
-			kind: servers.HAProxy, limits: append([]cause.Limit{cause.ProxyThread, cause.Unknown}, machine...), // unknown: it waits for a core itself
+			kind: servers.HAProxy, limits: append([]cause.Limit{cause.ProxyThread}, machine...),
 			plant: func(t *testing.T) (servers.ProxyOptions, load) {
 				file := filepath.Join(env.dir, "busy.lua")
 				must(t, os.WriteFile(file, []byte(busyProxy), 0o644))
@@ -343,7 +343,7 @@ func TestProxies(t *testing.T) {
 			},
 		},
 		"tls": {
-			kind: servers.PgBouncer, limits: append([]cause.Limit{cause.ProxyThread, cause.Unknown}, machine...), cause: "TLS handshakes", // unknown: it waits for a core itself
+			kind: servers.PgBouncer, limits: append([]cause.Limit{cause.ProxyThread}, machine...), cause: "TLS handshakes",
 			plant: func(t *testing.T) (servers.ProxyOptions, load) {
 				key, certificate := filepath.Join(env.dir, "key.pem"), filepath.Join(env.dir, "certificate.pem")
 				out, err := exec.Command("openssl", "req", "-x509", "-newkey", "rsa:4096", "-nodes", "-subj", "/CN=localhost", "-keyout", key, "-out", certificate).CombinedOutput()

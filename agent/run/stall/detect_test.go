@@ -120,7 +120,7 @@ func TestPhases(t *testing.T) {
 	}
 }
 
-// TestBacklog: the queue of a tool that drains after a standstill is not part of it, and no dip of its own. What it does
+// TestBacklog: the queue of a tool that drains after a standstill is neither part of it nor another dip. What it does
 // more than usual is what the standstill had cost.
 func TestBacklog(t *testing.T) {
 	type second struct{ rate, latency float64 }
